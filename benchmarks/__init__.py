@@ -1,0 +1,1 @@
+"""What the performance figures of the README are measured with: `python -m benchmarks`."""

@@ -1,0 +1,80 @@
+"""Pair queries: the identity graph beside one coloured copy of the graph per source."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from torch_geometric.data import Batch
+
+from benchmarks.data import tu_graphs
+from benchmarks.timing import Figure, at_least, ratio, take_turns
+from idgnn import IDGNN, identity_graph
+from idgnn.identity.adjacency import Adjacency, incoming
+from idgnn.identity.cone import edges_between
+from idgnn.identity.identity_graph import IdentityGraph, UnreachedColourWarning
+
+CLASSES, GRAPHS, PAIRS, LAYERS = 5, 8, 1000, 5
+
+
+def run(folder: Path) -> list[Figure]:
+    """Training steps of one model on 8 PROTEINS graphs with 1000 random pairs each, K = 5."""
+    generator = torch.Generator().manual_seed(0)
+    graphs = tu_graphs(folder, "PROTEINS")
+    batch = Batch.from_data_list([graphs[i] for i in torch.randperm(len(graphs), generator=generator)[:GRAPHS].tolist()])
+    sizes = batch.ptr.diff()
+    pairs = torch.cat(
+        [start + torch.randint(int(n), (2, PAIRS), generator=generator) for start, n in zip(batch.ptr, sizes)], dim=1
+    )
+    label = torch.randint(CLASSES, (pairs.size(1),), generator=generator)
+    with warnings.catch_warnings(action="ignore", category=UnreachedColourWarning):
+        ours = identity_graph(batch, LAYERS, pairs)
+    copies = one_copy_per_source(batch, pairs)
+    model = IDGNN(batch.num_features, 256, CLASSES, LAYERS, "gcn")
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+
+    def step(graph: IdentityGraph, engine: str) -> None:
+        optimiser.zero_grad(set_to_none=True)
+        out = model(batch.x, batch.edge_index, graph=graph, engine=engine)
+        cross_entropy(out, label).backward()
+        optimiser.step()
+
+    contenders = {"ours": lambda: step(ours, "trimmed"), "copies": lambda: step(copies, "graph")}
+    times = take_turns(contenders, rounds=6)
+    return [
+        at_least("pair queries, training step, a copy per source : identity graph", ratio(times, "copies", "ours"), 2.5, "x"),
+        at_least("pair queries, rows, a copy per source : identity graph", copies.num_nodes / ours.num_nodes, 1.0, "x"),
+    ]
+
+
+def one_copy_per_source(batch: Batch, pairs: Tensor) -> IdentityGraph:
+    """What one would do without the identity graph: for every coloured node a copy of its whole graph."""
+    size = batch.num_nodes
+    into = incoming(batch.edge_index, size)
+    colour = torch.unique(pairs[1])
+    every = torch.arange(size)
+    owner, node = Adjacency(batch.ptr, every, every).expand(batch.batch[colour])
+    key = colour[owner] * size + node
+    source, target, position = edges_between(into, key, size)
+    edge = into.edge[position]
+    return IdentityGraph(
+        node=node,
+        coloured=node == colour[owner],
+        edge_index=torch.stack([source, target]),
+        edge=edge,
+        arrival=torch.zeros_like(node),
+        plain_row=first_of_each(node, size),
+        plain_edge=first_of_each(edge, batch.num_edges),
+        query_row=torch.searchsorted(key, pairs[1] * size + pairs[0]),
+        num_layers=LAYERS,
+        num_nodes=node.numel(),
+    )
+
+
+def first_of_each(values: Tensor, size: int) -> Tensor:
+    """Where each of the numbers below `size` stands first among `values`."""
+    place = torch.full((size,), values.numel())
+    return place.scatter_reduce(0, values, torch.arange(values.numel()), "amin")

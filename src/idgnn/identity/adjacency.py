@@ -1,0 +1,57 @@
+"""Neighbour lists as two flat tensors, and the one operation everything here is made of: all neighbours of many rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Adjacency:
+    """The neighbours of node `i` are `neighbour[ptr[i]:ptr[i + 1]]`, over the edges `edge[ptr[i]:ptr[i + 1]]`."""
+
+    ptr: Tensor  # [num_nodes + 1]
+    neighbour: Tensor  # [num_edges]
+    edge: Tensor  # [num_edges]
+
+    @property
+    def degree(self) -> Tensor:
+        """Number of neighbours of each node, duplicates counted."""
+        return self.ptr.diff()
+
+    def expand(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """All neighbours of all `nodes`: which of the nodes each belongs to, and its position in the flat lists."""
+        start = self.ptr[nodes]
+        degree = self.ptr[nodes + 1] - start
+        owner = torch.repeat_interleave(degree)
+        skip = start - degree.cumsum(0) + degree
+        return owner, torch.arange(owner.numel(), device=owner.device) + skip[owner]
+
+
+def incoming(edge_index: Tensor, num_nodes: int) -> Adjacency:
+    """The in-neighbours of every node, in the order of the edges."""
+    return _grouped(edge_index[1], edge_index[0], num_nodes)
+
+
+def outgoing(edge_index: Tensor, num_nodes: int) -> Adjacency:
+    """The out-neighbours of every node, in the order of the edges."""
+    return _grouped(edge_index[0], edge_index[1], num_nodes)
+
+
+def is_symmetric(edge_index: Tensor, num_nodes: int) -> bool:
+    """Whether every edge has its reverse, duplicates aside."""
+    source, target = edge_index
+    return torch.equal(torch.unique(source * num_nodes + target), torch.unique(target * num_nodes + source))
+
+
+def pointers(index: Tensor, size: int) -> Tensor:
+    """Where each of `size` groups starts and ends in a sorted `index`: `[size + 1]`."""
+    return torch.cat([index.new_zeros(1), torch.bincount(index, minlength=size).cumsum(0)])
+
+
+def _grouped(by: Tensor, neighbour: Tensor, num_nodes: int) -> Adjacency:
+    # Stable, so that each node keeps its edges in the order in which they were given.
+    by, edge = torch.sort(by, stable=True)
+    return Adjacency(pointers(by, num_nodes), neighbour[edge], edge)

@@ -1,0 +1,86 @@
+"""Carries the attributes of a graph over to its rows, and puts the rows of a batch of graphs where PyG expects them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from idgnn.identity.adjacency import pointers
+
+ROW_KEYS = ("x", "node", "coloured", "arrival")
+EDGE_KEYS = ("edge_index", "edge", "edge_attr", "edge_weight")
+
+
+def carry_attributes(data: Data, graph: Data) -> None:
+    """Features follow the rows, edge attributes the edges; all else is taken as it is. Changes `graph`."""
+    for key, value in data.to_dict().items():
+        if key in graph or key in ("num_nodes", "ptr"):
+            continue
+        if key in ("x", "batch"):
+            graph[key] = value[graph.node]
+        elif key in ("edge_attr", "edge_weight"):
+            graph[key] = value[graph.edge]
+        else:
+            graph[key] = value
+    graph.num_nodes = graph.node.numel()
+
+
+def regroup(graph: Data, data: Batch) -> Batch:
+    """Orders rows and edges by the graph they belong to, as `Batch.from_data_list` has them, with all it keeps."""
+    row_order = torch.argsort(graph.batch, stable=True)
+    edge_order = torch.argsort(graph.batch[graph.edge_index[1]], stable=True)
+    moved, edge_moved = _inverse(row_order), _inverse(edge_order)
+
+    batch = Batch(_base_cls=type(graph))
+    for key, value in graph.to_dict().items():
+        if key in ROW_KEYS or key == "batch":
+            batch[key] = value[row_order]
+        elif key == "edge_index":
+            batch[key] = moved[value[:, edge_order]]
+        elif key in EDGE_KEYS:
+            batch[key] = value[edge_order]
+        elif key in ("plain_row", "query_row"):
+            batch[key] = moved[value]
+        elif key == "plain_edge":
+            batch[key] = edge_moved[value]
+        else:
+            batch[key] = value
+    _keep_sizes(batch, data)
+    return batch
+
+
+def _keep_sizes(batch: Batch, data: Batch) -> None:
+    """Sets what PyG keeps beside the tensors to take a batch apart again. Changes `batch`."""
+    size = data.num_graphs
+    row_ptr = pointers(batch.batch, size)
+    edge_ptr = pointers(batch.batch[batch.edge_index[1]], size)
+    node_ptr = pointers(data.batch, size)
+    source_edge_ptr = pointers(data.batch[data.edge_index[1]], size)
+    query_graph = batch.batch[batch.query_row]
+    batch.ptr = row_ptr
+    batch.num_layers = torch.full((size,), batch.num_layers)
+    batch._store._num_nodes = row_ptr.diff().tolist()
+    batch._num_graphs = size
+    if not hasattr(data, "_slice_dict") or not bool((query_graph.diff() >= 0).all()):
+        return  # A batch made by hand, or queries out of order: PyG says so itself when asked to take it apart.
+
+    slices: dict[str, Tensor] = {key: data._slice_dict[key] for key in data._slice_dict if key in batch}
+    grows: dict[str, Tensor | None] = {key: data._inc_dict[key] for key in slices}
+    none = torch.zeros(size, dtype=torch.long)
+    row, node, edge = row_ptr.cpu(), node_ptr.cpu(), source_edge_ptr.cpu()
+    slices |= {key: row for key in ROW_KEYS if key in batch}
+    slices |= {key: edge_ptr.cpu() for key in EDGE_KEYS if key in batch}
+    slices |= {"plain_row": node, "plain_edge": edge, "query_row": pointers(query_graph, size).cpu()}
+    slices |= {"num_layers": torch.arange(size + 1)}
+    grows |= dict.fromkeys((*ROW_KEYS, *EDGE_KEYS, "num_layers"), none)
+    grows |= dict.fromkeys(("edge_index", "plain_row", "query_row"), row[:-1])
+    grows |= {"node": node[:-1], "edge": edge[:-1], "plain_edge": edge_ptr.cpu()[:-1]}
+    batch._slice_dict, batch._inc_dict = slices, grows
+
+
+def _inverse(order: Tensor) -> Tensor:
+    """Where each element went: `_inverse(order)[order] = 0, 1, 2, ...`."""
+    moved = torch.empty_like(order)
+    moved[order] = torch.arange(order.numel(), device=order.device)
+    return moved

@@ -1,0 +1,120 @@
+"""What the functions of this package accept, and the sentence a caller reads when they are given something else."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+
+def check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
+    """Refuses anything but an integer `[2, num_edges]` tensor of node ids in `[0, num_nodes)`."""
+    if not isinstance(edge_index, Tensor):
+        raise ValueError(
+            f"edge_index is a {type(edge_index).__name__}, expected an integer tensor of shape [2, num_edges]. "
+            "Convert it with torch.as_tensor(edge_index)."
+        )
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise ValueError(
+            f"edge_index has shape {list(edge_index.shape)}, expected [2, num_edges]: the sources of the edges in the "
+            "first row, their targets in the second. A list of pairs needs a transpose: edge_index.t()."
+        )
+    _check_ids(edge_index, num_nodes, "edge_index")
+
+
+def check_graph(data: Data) -> int:
+    """Refuses a graph whose parts do not fit together; returns its number of nodes."""
+    if not isinstance(data, Data):
+        raise ValueError(
+            f"the graph is a {type(data).__name__}, expected a torch_geometric.data.Data. "
+            "Make one with Data(x=x, edge_index=edge_index)."
+        )
+    if not isinstance(data.edge_index, Tensor):
+        raise ValueError("the graph has no edge_index, expected an integer tensor of shape [2, num_edges].")
+    if "num_nodes" not in data and data.x is None and data.edge_index.numel() > 0:
+        raise ValueError(
+            "the graph has neither x nor num_nodes, so isolated nodes cannot be counted. "
+            "Set data.num_nodes to the number of nodes."
+        )
+    num_nodes = data.num_nodes or 0
+    check_edge_index(data.edge_index, num_nodes)
+    if data.x is not None:
+        check_features(data.x, num_nodes)
+    for name in ("edge_attr", "edge_weight"):
+        if name in data:
+            check_edge_rows(data[name], data.edge_index.size(1), name)
+    return num_nodes
+
+
+def check_pairs(pairs: Tensor, num_nodes: int) -> None:
+    """Refuses anything but an integer `[2, num_pairs]` tensor of node ids with at least one pair."""
+    if not isinstance(pairs, Tensor) or pairs.dim() != 2 or pairs.size(0) != 2:
+        given = f"has shape {list(pairs.shape)}" if isinstance(pairs, Tensor) else f"is a {type(pairs).__name__}"
+        raise ValueError(
+            f"the query pairs {given}, expected an integer tensor of shape [2, num_pairs]: pairs[0] holds the nodes "
+            "that are read, pairs[1] the nodes that are coloured."
+        )
+    if pairs.size(1) == 0:
+        raise ValueError("no query pairs were given, expected at least one. Pass pairs of shape [2, num_pairs].")
+    _check_ids(pairs, num_nodes, "the query pairs")
+
+
+def check_roots(roots: Tensor, num_nodes: int) -> None:
+    """Refuses anything but an integer `[num_roots]` tensor of node ids with at least one root."""
+    if not isinstance(roots, Tensor) or roots.dim() != 1:
+        given = f"have shape {list(roots.shape)}" if isinstance(roots, Tensor) else f"are a {type(roots).__name__}"
+        raise ValueError(f"the queried nodes {given}, expected an integer tensor of shape [num_queries].")
+    if roots.numel() == 0:
+        raise ValueError("no nodes were queried, expected at least one. Pass queries=None to query every node.")
+    _check_ids(roots, num_nodes, "the queried nodes")
+
+
+def check_num_layers(num_layers: int) -> None:
+    """Refuses a number of message-passing rounds below one."""
+    if isinstance(num_layers, bool) or not isinstance(num_layers, int) or num_layers < 1:
+        raise ValueError(f"num_layers is {num_layers!r}, expected a whole number of at least 1: the rounds of messages.")
+
+
+def check_count_options(num_nodes: int, length: int, memory: int) -> None:
+    """Refuses a negative number of nodes, walks without a step, and no memory to count them in."""
+    for name, value, least, what in (
+        ("num_nodes", num_nodes, 0, "the nodes of the graph"),
+        ("length", length, 1, "the steps of the longest walk"),
+        ("memory", memory, 1, "the bytes that counting may take, for example 2**30"),
+    ):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"{name} is {value!r}, expected a whole number of at least {least}: {what}.")
+
+
+def check_features(x: Tensor, num_nodes: int) -> None:
+    """Refuses feature rows that do not match the nodes, and features that are not finite."""
+    if x.size(0) != num_nodes:
+        raise ValueError(
+            f"x has {x.size(0)} rows but the graph has {num_nodes} nodes, expected one row of features per node."
+        )
+    if x.is_floating_point() and not bool(torch.isfinite(x).all()):
+        bad = (~torch.isfinite(x)).flatten(1).any(1).nonzero().flatten() if x.dim() > 1 else (~torch.isfinite(x)).nonzero().flatten()
+        raise ValueError(
+            f"x holds NaN or infinite features in {bad.numel()} rows, the first is row {int(bad[0])}; expected finite "
+            "numbers. Clean them before, for example with torch.nan_to_num(x)."
+        )
+
+
+def check_edge_rows(values: Tensor, num_edges: int, name: str) -> None:
+    """Refuses edge attributes or weights that are not one row per edge."""
+    if values.size(0) != num_edges:
+        raise ValueError(f"{name} has {values.size(0)} rows but edge_index has {num_edges} edges, expected one per edge.")
+
+
+def _check_ids(ids: Tensor, num_nodes: int, name: str) -> None:
+    if ids.dtype not in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8):
+        raise ValueError(f"{name} has dtype {ids.dtype}, expected whole numbers. Convert with {name.split()[-1]}.long().")
+    if ids.numel() == 0:
+        return
+    low, high = int(ids.min()), int(ids.max())
+    if low < 0 or high >= num_nodes:
+        wrong = low if low < 0 else high
+        raise ValueError(
+            f"{name} names node {wrong}, but the graph has {num_nodes} nodes: expected ids from 0 to {num_nodes - 1}. "
+            "Check num_nodes, and that ids start at 0."
+        )

@@ -1,0 +1,126 @@
+r"""Which states need a row of their own.
+
+The answer to "embedding of `r` when `v` is coloured" after `K` rounds depends on the coloured state of `u` only if
+`u` lies on a route `v -> u -> r` of at most `K` message steps. With all queries `r` of one colour `v` taken together,
+
+.. math:: U(v) = \{\, u : d(v, u) + \min_{r \in Q(v)} d(u, r) \le K \,\},
+
+the *cone* of `v`. The first half of such a route lies in the ball of radius `floor(K / 2)` that the colour reaches,
+the second half in the ball of radius `floor((K - 1) / 2)` from which a query is reached: two small balls instead of
+one of radius `K`. Everything here works on pairs (colour, node), written as one number `colour * num_nodes + node`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from idgnn.identity.adjacency import Adjacency, incoming, is_symmetric, outgoing
+from idgnn.identity.queries import Queries
+
+# Neighbours looked at in one go: 2^22 of them take a few hundred MB of index tensors while a chunk is worked on.
+CHUNK = 2**22
+
+
+@dataclass(frozen=True)
+class Cone:
+    """The rows that need a state of their own, sorted by colour, then node."""
+
+    key: Tensor  # [rows] colour * num_nodes + node
+    arrival: Tensor  # [rows] d(colour, node): the round after which the colour has arrived
+
+
+def cones(edge_index: Tensor, num_nodes: int, num_layers: int, queries: Queries) -> Iterator[Cone]:
+    """The cones of all colours, some colours at a time so that memory stays bounded."""
+    into, out = incoming(edge_index, num_nodes), outgoing(edge_index, num_nodes)
+    # Undirected: what the colour reaches in floor(K / 2) steps is back in as many, and nothing further is.
+    mirrored = queries.own and is_symmetric(edge_index, num_nodes)
+    key = torch.unique(queries.colour * num_nodes + queries.node)
+    for chunk in _chunks(key, num_nodes, num_layers, into, out):
+        colour = chunk // num_nodes
+        start = torch.unique(colour) * (num_nodes + 1)  # (v | v)
+        reached, steps = ball(out, start, num_layers // 2, num_nodes)
+        if mirrored:
+            yield Cone(reached, steps)
+            continue
+        candidates = torch.unique(torch.cat([reached, ball(into, chunk, (num_layers - 1) // 2, num_nodes)[0]]))
+        source, target, _ = edges_between(into, candidates, num_nodes)
+        arrival = _distance(candidates, start, source, target, num_layers)
+        remaining = _distance(candidates, chunk, target, source, num_layers)
+        inside = arrival + remaining <= num_layers
+        yield Cone(candidates[inside], arrival[inside])
+
+
+def join(parts: Iterable[Cone]) -> Cone:
+    """All cones as one; they come sorted by colour, so what is put together is sorted too."""
+    parts = list(parts)
+    return Cone(torch.cat([part.key for part in parts]), torch.cat([part.arrival for part in parts]))
+
+
+def contains(sorted_keys: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+    """For each key, where it would stand among the sorted ones, and whether it is there."""
+    if sorted_keys.numel() == 0:
+        return torch.zeros_like(key), torch.zeros_like(key, dtype=torch.bool)
+    position = torch.searchsorted(sorted_keys, key).clamp_(max=sorted_keys.numel() - 1)
+    return position, sorted_keys[position] == key
+
+
+def ball(adjacency: Adjacency, start: Tensor, radius: int, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """All pairs within `radius` steps of the pairs `start`, sorted, and their number of steps."""
+    key, steps, frontier = start, torch.zeros_like(start), start
+    for step in range(1, radius + 1):
+        colour, node = frontier // num_nodes, frontier % num_nodes
+        owner, position = adjacency.expand(node)
+        frontier = torch.unique(colour[owner] * num_nodes + adjacency.neighbour[position])
+        frontier = frontier[~contains(key, frontier)[1]]
+        key, order = torch.sort(torch.cat([key, frontier]))
+        steps = torch.cat([steps, torch.full_like(frontier, step)])[order]
+    return key, steps
+
+
+def edges_between(into: Adjacency, key: Tensor, num_nodes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The edges among the sorted pairs `key` of equal colour: the positions of their sources and targets in `key`, and
+    their own in the flat lists of `into`."""
+    owner, position = into.expand(key % num_nodes)
+    source, there = contains(key, (key // num_nodes)[owner] * num_nodes + into.neighbour[position])
+    return source[there], owner[there], position[there]
+
+
+def _distance(key: Tensor, start: Tensor, source: Tensor, target: Tensor, num_layers: int) -> Tensor:
+    """Steps from the nearest of the pairs `start` of the same colour; anything above `num_layers` means further.
+
+    Shortest routes between members of a cone stay inside the cone, so the edges among the candidates suffice."""
+    distance = torch.full_like(key, num_layers + 1)
+    position, there = contains(key, start)
+    distance[position[there]] = 0
+    for _ in range(num_layers):
+        distance = distance.scatter_reduce(0, target, distance[source] + 1, "amin")
+    return distance
+
+
+def _chunks(key: Tensor, num_nodes: int, num_layers: int, into: Adjacency, out: Adjacency) -> Iterator[Tensor]:
+    """Splits the queries so that each part looks at about `CHUNK` neighbours at most; a colour is never split."""
+    colour = key // num_nodes
+    # Walks bound what a breadth-first search looks at; they are counted for all nodes at once.
+    ahead = _walks(out, num_layers // 2 + 1)[colour]
+    behind = _walks(into, (num_layers - 1) // 2 + 1)[key % num_nodes]
+    first = torch.ones_like(colour, dtype=torch.bool)
+    first[1:] = colour[1:] != colour[:-1]
+    work = (ahead * first + behind).cumsum(0)
+    # A colour belongs to the part in which its first query falls.
+    part = (work // CHUNK)[first.nonzero().flatten()][first.cumsum(0) - 1]
+    yield from key.split(torch.unique_consecutive(part, return_counts=True)[1].tolist())
+
+
+def _walks(adjacency: Adjacency, length: int) -> Tensor:
+    """Number of walks of at most `length` steps from each node, at most the nodes and edges of the graph each step."""
+    size = adjacency.neighbour.numel()
+    node = torch.arange(adjacency.ptr.numel() - 1, device=adjacency.ptr.device).repeat_interleave(adjacency.degree)
+    walks = total = torch.ones(adjacency.ptr.numel() - 1, device=adjacency.ptr.device, dtype=torch.double)
+    for _ in range(length):
+        walks = torch.zeros_like(walks).index_add(0, node, walks[adjacency.neighbour]).clamp_(max=size)
+        total = total + walks
+    return total

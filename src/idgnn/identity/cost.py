@@ -1,0 +1,102 @@
+"""What an identity graph will cost, known before it is built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psutil
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from idgnn.identity.checks import check_graph, check_num_layers
+from idgnn.identity.cone import cones
+from idgnn.identity.queries import Queries, as_queries
+
+# An edge holds two row ids and the id of the edge it copies; a row the id of its node, the arrival and the colour.
+_EDGE_BYTES, _ROW_BYTES = 24, 17
+
+
+@dataclass(frozen=True)
+class IdentityCost:
+    """The size of an identity graph."""
+
+    rows: int
+    edges: int
+    bytes: int
+    """Of the graph alone, with the features and edge attributes that it carries; a network on it needs more."""
+
+
+def identity_cost(data: Data, num_layers: int, queries: Tensor | None = None) -> IdentityCost:
+    """The rows, edges and bytes of :func:`idgnn.identity_graph` with the same arguments, without building it.
+
+    Memory stays bounded however large the identity graph would be.
+
+    Example:
+        >>> star = Data(edge_index=torch.tensor([[1, 2, 3, 0, 0, 0], [0, 0, 0, 1, 2, 3]]), num_nodes=4)
+        >>> identity_cost(star, num_layers=3)
+        IdentityCost(rows=14, edges=30, bytes=958)
+    """
+    num_nodes = check_graph(data)
+    check_num_layers(num_layers)
+    return _cost(data, num_layers, as_queries(queries, num_nodes, data.edge_index.device))
+
+
+def check_fits(data: Data, num_layers: int, queries: Queries) -> None:
+    """Refuses an identity graph that would not fit into the memory that is free."""
+    free = _free_memory(data.edge_index.device)
+    # What a row can cost at most is cheap to know; only if that is too much is the real cost worth finding out.
+    if _upper_bound(data, num_layers, queries) <= free:
+        return
+    cost = _cost(data, num_layers, queries)
+    if cost.bytes > free:
+        raise ValueError(
+            f"the identity graph would have {cost.rows:,} rows and {cost.edges:,} edges and take {_size(cost.bytes)}, "
+            f"but {_size(free)} are free. Use fewer layers, query some of the nodes at a time (queries=...), "
+            "or use ID-GNN-Fast (idgnn.AddCycleCounts), which needs no identity graph."
+        )
+
+
+def _cost(data: Data, num_layers: int, queries: Queries) -> IdentityCost:
+    num_nodes, edge_index = data.num_nodes or 0, data.edge_index.long()
+    degree = torch.bincount(edge_index[1], minlength=num_nodes)
+    rows, edges = num_nodes, edge_index.size(1)
+    for cone in cones(edge_index, num_nodes, num_layers, queries):
+        rows += cone.key.numel()
+        edges += int(degree[cone.key % num_nodes].sum())
+    return IdentityCost(rows, edges, rows * _row_bytes(data) + edges * _edge_bytes(data))
+
+
+def _upper_bound(data: Data, num_layers: int, queries: Queries) -> int:
+    """Bytes if the cone of every colour were as large as it can be for any node of this graph."""
+    num_nodes, num_edges = data.num_nodes or 0, data.edge_index.size(1)
+    if num_nodes == 0:
+        return 0
+    degree = int(torch.bincount(data.edge_index[1].long(), minlength=num_nodes).max())
+    cone = min(num_nodes, 1 + sum(degree**step for step in range(1, num_layers + 1)))
+    colours = min(num_nodes, queries.colour.numel())
+    return colours * (cone * _row_bytes(data) + min(num_edges, cone * degree) * _edge_bytes(data))
+
+
+def _row_bytes(data: Data) -> int:
+    x = data.x
+    return _ROW_BYTES + (0 if x is None else x[:1].numel() * x.element_size())
+
+
+def _edge_bytes(data: Data) -> int:
+    carried = [data[key] for key in ("edge_attr", "edge_weight") if key in data]
+    return _EDGE_BYTES + sum(value[:1].numel() * value.element_size() for value in carried)
+
+
+def _free_memory(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    return psutil.virtual_memory().available
+
+
+def _size(size: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"

@@ -1,0 +1,162 @@
+r"""The identity graph: ID-GNN-Full as an ordinary GNN on an ordinary graph.
+
+Algorithm 1 of the paper copies the K-hop ego network of every node and runs K rounds of heterogeneous message passing
+(Eq. 3) on each copy. The identity graph holds every state of that computation that differs from the plain GNN's and
+matters for the answer, and each of them once: its rows are the plain nodes, and a row :math:`(u|v)` for each node `u`
+in the cone of each coloured node `v` (:mod:`idgnn.identity.cone`). Row :math:`(u|v)` receives an edge from
+:math:`(s|v)` for every in-neighbour `s` of `u` that has such a row, and from the plain row of `s` otherwise. So every
+row sees a copy of its node's whole in-neighbourhood, and any K-layer message-passing network may run on this graph
+unchanged; row :math:`(r|v)` then holds exactly :math:`\mathbf{h}_{r|v}^{(K)}`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+from torch_geometric.transforms import BaseTransform
+
+from idgnn.identity.adjacency import incoming
+from idgnn.identity.batching import carry_attributes, regroup
+from idgnn.identity.checks import check_graph, check_num_layers
+from idgnn.identity.cone import CHUNK, cones, contains, join
+from idgnn.identity.cost import check_fits
+from idgnn.identity.queries import Queries, as_queries
+
+
+class UnreachedColourWarning(UserWarning):
+    """Some queries read a node that the colour cannot reach in K rounds; they are answered by the plain GNN."""
+
+
+class IdentityGraph(Data):
+    """A PyG `Data` whose nodes are the rows of an identity graph. It batches, moves and saves like any other.
+
+    Beside `x`, `edge_index`, `edge_attr` and `edge_weight` of the rows it holds
+
+    * `coloured` `[rows]`: whether the row is :math:`(v|v)`, whose messages pass through the second weights;
+    * `node` `[rows]`: the node of the original graph that the row is a copy of;
+    * `edge` `[edges]`: the edge of the original graph that the edge is a copy of;
+    * `arrival` `[rows]`: the round after which the row's state can differ from the plain one, 0 for plain rows;
+    * `plain_row` `[nodes]` and `plain_edge` `[original edges]`: the rows and edges that are the original graph itself;
+    * `query_row` `[queries]`: the row that answers each query.
+
+    Every other attribute of the original graph (`y`, masks, ...) is carried over as it is.
+    """
+
+    def __inc__(self, key: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+        """What ids grow by when graphs are put into one batch: rows count rows, nodes and edges those of the original."""
+        if key in ("query_row", "plain_row"):
+            return self.num_nodes
+        if key == "plain_edge":
+            return self.num_edges
+        if key == "edge":
+            return self.plain_edge.numel()
+        if key == "node" or ("index" in key and key != "edge_index"):
+            return self.plain_row.numel()
+        return super().__inc__(key, value, *args, **kwargs)
+
+
+def identity_graph(data: Data, num_layers: int, queries: Tensor | None = None) -> IdentityGraph:
+    r"""The graph on which a plain `num_layers`-round GNN computes ID-GNN-Full exactly.
+
+    Args:
+        data: A graph, or a batch of graphs (the result is then the batch of their identity graphs).
+        num_layers: The number of rounds of message passing, :math:`K`.
+        queries: `None` to embed every node under its own colour, node ids `[num_queries]` to embed those alone, or
+            pairs `[2, num_queries]` for the conditional embeddings :math:`\mathbf{h}_{u|v}` with `u = queries[0]` read
+            and `v = queries[1]` coloured.
+
+    Example:
+        >>> triangle = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1, 2, 1, 2, 0], [1, 2, 0, 0, 1, 2]]))
+        >>> graph = identity_graph(triangle, num_layers=3)
+        >>> graph.num_nodes, graph.num_edges  # 3 plain rows and 3 x 3 rows of their own; two edges into each
+        (12, 24)
+        >>> graph.query_row.tolist()
+        [3, 7, 11]
+    """
+    num_nodes = check_graph(data)
+    check_num_layers(num_layers)
+    edge_index = data.edge_index.long()
+    asked = as_queries(queries, num_nodes, edge_index.device)
+    check_fits(data, num_layers, asked)
+    cone = join(cones(edge_index, num_nodes, num_layers, asked))
+    own_node, own_colour = cone.key % num_nodes, cone.key // num_nodes
+    plain = torch.arange(num_nodes, device=edge_index.device)
+
+    graph = IdentityGraph()
+    graph.edge_index, graph.edge = _edges(edge_index, cone.key, num_nodes)
+    graph.node = torch.cat([plain, own_node])
+    graph.coloured = torch.cat([torch.zeros_like(plain, dtype=torch.bool), own_node == own_colour])
+    graph.arrival = torch.cat([torch.zeros_like(plain), cone.arrival])
+    graph.plain_row, graph.plain_edge = plain, torch.arange(edge_index.size(1), device=edge_index.device)
+    graph.query_row = _answers(asked, cone.key, num_nodes, num_layers)
+    graph.num_layers = num_layers
+    carry_attributes(data, graph)
+    return regroup(graph, data) if isinstance(data, Batch) else graph
+
+
+class ToIdentityGraph(BaseTransform):
+    """:func:`identity_graph` as a PyG transform.
+
+    Args:
+        num_layers: The number of rounds of message passing, :math:`K`.
+        queries: The name of the attribute that holds the queries of a graph, for example `"edge_label_index"`;
+            `None` embeds every node.
+    """
+
+    def __init__(self, num_layers: int, queries: str | None = None) -> None:
+        check_num_layers(num_layers)
+        self.num_layers = num_layers
+        self.queries = queries
+
+    def forward(self, data: Data) -> IdentityGraph:
+        """Builds the identity graph of `data`."""
+        if self.queries is not None and self.queries not in data:
+            raise ValueError(
+                f"the graph has no attribute {self.queries!r} to take the queries from; it has {sorted(data.keys())}. "
+                "Set it before, or leave `queries` out to embed every node."
+            )
+        return identity_graph(data, self.num_layers, None if self.queries is None else data[self.queries])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(num_layers={self.num_layers}, queries={self.queries!r})"
+
+
+def _edges(edge_index: Tensor, key: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """The edges of all rows, plain rows first: `[2, edges]`, and the original edge that each is a copy of `[edges]`."""
+    into = incoming(edge_index, num_nodes)
+    degree = into.degree[key % num_nodes]
+    first = edge_index.size(1)
+    rows = edge_index.new_empty(2, first + int(degree.sum()))
+    edge = edge_index.new_empty(rows.size(1))
+    rows[:, :first] = edge_index
+    edge[:first] = torch.arange(first, device=edge.device)
+    # Filled in by parts, so that what is worked on stays small beside the result.
+    part = (degree.cumsum(0) // CHUNK).unique_consecutive(return_counts=True)[1].tolist()
+    for number, keys in enumerate(key.split(part)):
+        owner, position = into.expand(keys % num_nodes)
+        neighbour = into.neighbour[position]
+        own, there = contains(key, (keys // num_nodes)[owner] * num_nodes + neighbour)
+        last = first + owner.numel()
+        rows[0, first:last] = torch.where(there, own + num_nodes, neighbour)
+        rows[1, first:last] = owner + (num_nodes + sum(part[:number]))
+        edge[first:last] = into.edge[position]
+        first = last
+    return rows, edge
+
+
+def _answers(asked: Queries, key: Tensor, num_nodes: int, num_layers: int) -> Tensor:
+    """The row of each query; where the colour is too far away to be seen, that is the plain row."""
+    position, there = contains(key, asked.colour * num_nodes + asked.node)
+    if not bool(there.all()):
+        warnings.warn(
+            f"{int((~there).sum())} of {there.numel()} queries read a node that lies more than {num_layers} steps from "
+            "the coloured one: no colour arrives there, and the answer is the plain GNN's. Use more layers to tell "
+            "such pairs apart.",
+            UnreachedColourWarning,
+            stacklevel=3,
+        )
+    return torch.where(there, position + num_nodes, asked.node)

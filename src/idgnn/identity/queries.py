@@ -1,0 +1,37 @@
+"""What is asked of a graph: every node, some nodes, or pairs of nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from idgnn.identity.checks import check_pairs, check_roots
+
+
+@dataclass(frozen=True)
+class Queries:
+    """The embedding of node `node[i]` when node `colour[i]` is coloured: :math:`h_{u|v}` of the paper."""
+
+    node: Tensor  # [num_queries]
+    colour: Tensor  # [num_queries]
+
+    @property
+    def own(self) -> bool:
+        """Whether every node is read under its own colour, as node and graph tasks do."""
+        return self.node is self.colour
+
+
+def as_queries(queries: Tensor | None, num_nodes: int, device: torch.device) -> Queries:
+    """All nodes (`None`), the given nodes (`[num_queries]`), or pairs (`[2, num_queries]`: read, coloured)."""
+    if queries is None:
+        every = torch.arange(num_nodes, device=device)
+        return Queries(every, every)
+    if isinstance(queries, Tensor) and queries.dim() == 2:
+        check_pairs(queries, num_nodes)
+        node, colour = queries.to(device, torch.long)
+        return Queries(node, colour)
+    check_roots(queries, num_nodes)
+    roots = queries.to(device, torch.long)
+    return Queries(roots, roots)

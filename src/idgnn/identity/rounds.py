@@ -1,0 +1,143 @@
+r"""What K rounds of heterogeneous message passing compute, as index tensors: which rows, from which rows.
+
+A layer needs to know nothing of identity graphs or ego networks. It is handed a :class:`Round`: messages from source
+rows to target rows, those of plain and those of coloured sources apart, because they have different weights (Eq. 3).
+:func:`trimmed` keeps, in every round, only the rows that matter: at depth `k` a row :math:`(u|v)` has a state of its
+own only once the colour has arrived, :math:`d(v, u) \le k`, and only while the answer can depend on it.
+:func:`whole` is its plain twin: all rows in all rounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from idgnn.identity.adjacency import Adjacency, incoming, outgoing, pointers
+from idgnn.identity.identity_graph import IdentityGraph
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Messages grouped by target: target `t` receives those of `source[ptr[t]:ptr[t + 1]]`."""
+
+    source: Tensor  # [messages]
+    ptr: Tensor  # [targets + 1]
+    edge: Tensor  # [messages] the edge of the original graph it travels on; edge E + i is the self-loop of node i
+    back: Adjacency  # the same by source, for gradients: ptr, target, position in `source`
+
+    @property
+    def target(self) -> Tensor:
+        """The target of each message: `[messages]`."""
+        return torch.repeat_interleave(self.ptr.diff(), output_size=self.source.numel())
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of message passing. Sources `[:split]` send plain messages, sources `[split:]` coloured ones."""
+
+    num_sources: int
+    num_targets: int
+    split: int
+    plain: Messages
+    coloured: Messages  # its sources are counted from `split` on
+    previous: Tensor  # [targets] the source row that holds the target's own state before this round
+
+    @property
+    def has_colour(self) -> bool:
+        """Whether any coloured message is sent."""
+        return self.coloured.source.numel() > 0
+
+    def apart(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The states of plain and of coloured sources."""
+        # One split: the gradient of two slices would be two tensors of the full size, mostly zeros.
+        plain, coloured = x.split([self.split, self.num_sources - self.split])
+        return plain, coloured
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """All rounds of a network: it starts from one row for each of `node` and ends with the answers."""
+
+    node: Tensor  # [rows] the nodes whose features the rows of the first round start with
+    rounds: tuple[Round, ...]
+    answer: Tensor  # [queries] the target of the last round that answers each query
+
+
+def trimmed(graph: IdentityGraph, num_layers: int, first_loop: int | None = None) -> Schedule:
+    """The rows of an identity graph that each round needs, found backwards from the answers.
+
+    With `first_loop`, the number of edges of the original graph, every row has exactly one self-loop; it travels on
+    edge `first_loop + node`.
+    """
+    into = _incoming(graph, first_loop)
+    plain_of = graph.plain_row[graph.node]
+    targets, answer = torch.unique(graph.query_row, return_inverse=True)
+    rounds: list[Round] = []
+    for depth in range(num_layers - 1, -1, -1):
+        # Before the colour arrives, a row's state is the plain one and is read there.
+        state = torch.where(graph.arrival <= depth, torch.arange(graph.arrival.numel(), device=answer.device), plain_of)
+        owner, position = into.expand(targets)
+        source, previous = state[into.neighbour[position]], state[targets]
+        needed = torch.zeros_like(graph.coloured)
+        needed[source] = True
+        needed[previous] = True
+        sources, place = _plain_first(needed, graph.coloured)
+        split = sources.numel() - int(graph.coloured[sources].sum())
+        messages = (place[source], owner, into.edge[position])
+        rounds.append(_round(messages, place[previous], split, sources.numel()))
+        targets = sources
+    return Schedule(graph.node[targets], tuple(reversed(rounds)), answer)
+
+
+def whole(graph: Data, num_layers: int, first_loop: int | None = None) -> Schedule:
+    """Every row of an identity graph, or of ego networks, in every round: the plain twin of :func:`trimmed`."""
+    into = _incoming(graph, first_loop)
+    rows, place = _plain_first(torch.ones_like(graph.coloured), graph.coloured)
+    owner, position = into.expand(rows)
+    every = torch.arange(rows.numel(), device=rows.device)
+    split = rows.numel() - int(graph.coloured.sum())
+    round_ = _round((place[into.neighbour[position]], owner, into.edge[position]), every, split, rows.numel())
+    return Schedule(graph.node[rows], (round_,) * num_layers, place[graph.query_row])
+
+
+def _incoming(graph: Data, first_loop: int | None) -> Adjacency:
+    """The in-neighbours of every row; with `first_loop` each row has exactly one self-loop, and it comes last."""
+    edge_index, edge = graph.edge_index, graph.edge
+    if first_loop is not None:
+        apart = edge_index[0] != edge_index[1]
+        rows = torch.arange(graph.node.numel(), device=edge.device)
+        edge_index = torch.cat([edge_index[:, apart], rows.expand(2, -1)], dim=1)
+        edge = torch.cat([edge[apart], first_loop + graph.node])
+    into = incoming(edge_index, graph.node.numel())
+    return Adjacency(into.ptr, into.neighbour, edge[into.edge])
+
+
+def _plain_first(needed: Tensor, coloured: Tensor) -> tuple[Tensor, Tensor]:
+    """The needed rows, plain ones first, and the place of each row among them."""
+    rows = torch.cat([(needed & ~coloured).nonzero().flatten(), (needed & coloured).nonzero().flatten()])
+    place = torch.zeros_like(coloured, dtype=torch.long)
+    place[rows] = torch.arange(rows.numel(), device=rows.device)
+    return rows, place
+
+
+def _round(messages: tuple[Tensor, Tensor, Tensor], previous: Tensor, split: int, num_sources: int) -> Round:
+    """Puts the messages (source, target, edge), sorted by target, of plain and of coloured sources apart."""
+    source, target, edge = messages
+    num_targets = previous.numel()
+    plain = source < split
+    return Round(
+        num_sources,
+        num_targets,
+        split,
+        _messages(source[plain], target[plain], edge[plain], split, num_targets),
+        _messages(source[~plain] - split, target[~plain], edge[~plain], num_sources - split, num_targets),
+        previous,
+    )
+
+
+def _messages(source: Tensor, target: Tensor, edge: Tensor, num_sources: int, num_targets: int) -> Messages:
+    back = outgoing(torch.stack([source, target]), num_sources)
+    return Messages(source, pointers(target, num_targets), edge, back)

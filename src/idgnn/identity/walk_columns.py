@@ -1,0 +1,126 @@
+r"""The columns of the powers of a matrix, a bounded number at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from idgnn.identity.walk_graph import WalkGraph
+from idgnn.identity.walk_operator import WalkOperator
+
+# Columns are padded to whole vector registers of a processor.
+_ALIGN = 8
+# Blocks of unequal widths share a chunk while that wastes fewer numbers than another chunk costs in calls.
+_PADDING = 2**14
+# On a CPU the state of a chunk should stay in its cache (6 MiB in single precision); a GPU wants all it may have.
+_CPU_NUMBERS = 3 * 2**19
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some columns of whole blocks: all columns of one or more blocks, or a part of the columns of one block."""
+
+    start: int  # the rows of the blocks
+    stop: int
+    first: int  # the roots, as rows counted from start
+    last: int
+    width: int  # columns: column c holds, in each block, its root in slot first + c
+    blocks: int
+    only_roots: bool  # whether every row from first to last has a column
+
+
+def chunks(graph: WalkGraph, memory: int, bytes_per_number: int) -> list[Chunk]:
+    """Cuts the columns of all roots into chunks whose states take at most `memory` bytes, or else a single column.
+
+    Several small blocks share the columns of a chunk, since no walk joins them; one large block takes several chunks.
+    """
+    numbers = max(1, memory // bytes_per_number)
+    if graph.size.device.type == "cpu":
+        numbers = min(numbers, _CPU_NUMBERS)
+    ptr, roots = graph.block_ptr.cpu(), graph.block_roots.cpu()
+    root_ptr = torch.cat([roots.new_zeros(1), roots.cumsum(0)])
+    plan: list[Chunk] = []
+    for width, begin, end in _equal_widths(roots, ptr, numbers):
+        while begin < end:
+            start = int(ptr[begin])
+            # As many blocks as fit, and at least one.
+            fitting = int(torch.searchsorted(ptr, start + numbers // width, right=True)) - 1
+            after = min(max(fitting, begin + 1), end)
+            rows = int(ptr[after]) - start
+            if rows * width <= numbers:
+                only_roots = int(root_ptr[after] - root_ptr[begin]) == rows
+                plan.append(Chunk(start, start + rows, 0, rows, width, after - begin, only_roots))
+            else:
+                plan.extend(_parts(start, rows, int(roots[begin]), max(1, numbers // rows)))
+            begin = after
+    return plan
+
+
+def _equal_widths(block_roots: Tensor, ptr: Tensor, numbers: int) -> Iterator[tuple[int, int, int]]:
+    """Runs of blocks that get the same number of columns: the width, the first block, the block after the last."""
+    padded = (block_roots + _ALIGN - 1).div(_ALIGN, rounding_mode="floor") * _ALIGN
+    widths, counts = torch.unique_consecutive(padded, return_counts=True)
+    run: tuple[int, int, int] | None = None
+    for width, count in zip(widths.tolist(), counts.tolist(), strict=True):
+        if run is None:
+            run = (width, 0, count)
+            continue
+        rows = int(ptr[run[2] + count] - ptr[run[2]])
+        if run[0] ** 2 <= numbers and rows * (run[0] - width) <= _PADDING:
+            run = (run[0], run[1], run[2] + count)
+        else:
+            yield run
+            run = (width, run[2], run[2] + count)
+    if run is not None:
+        yield run
+
+
+def _parts(start: int, rows: int, roots: int, width: int) -> Iterator[Chunk]:
+    if width > _ALIGN:
+        width -= width % _ALIGN
+    for first in range(0, roots, width):
+        last = min(first + width, roots)
+        yield Chunk(start, start + rows, first, last, last - first, 1, True)
+
+
+def on_rows(graph: WalkGraph, plan: Iterable[Chunk]) -> Iterator[tuple[Chunk, WalkOperator, WalkOperator]]:
+    """Each chunk with A and its transpose on its rows, which the chunks of one block share."""
+    rows: tuple[int, int] | None = None
+    forward = backward = graph.forward
+    for chunk in plan:
+        if rows != (chunk.start, chunk.stop):
+            rows = (chunk.start, chunk.stop)
+            forward = graph.forward.within(*rows)
+            backward = forward if graph.backward is graph.forward else graph.backward.within(*rows)
+        yield chunk, forward, backward
+
+
+def columns(matrix: WalkOperator, transposed: WalkOperator, slot: Tensor, chunk: Chunk, powers: int) -> Iterator[Tensor]:
+    """The chunk's columns of M, M^2, ..., each `[rows, width]`, in single precision as long as that is exact.
+
+    A product costs entries times width operations.
+    """
+    roots = slice(chunk.first, chunk.last)
+    low, high = int(transposed.ptr[chunk.first]), int(transposed.ptr[chunk.last])
+    column = slot.index_select(0, transposed.row[low:high]) - chunk.first
+    entry = transposed.entry[low:high]
+    place = transposed.column[low:high] * chunk.width + column
+    if not chunk.only_roots:
+        wanted = column < chunk.width
+        place, entry = place[wanted], entry[wanted]
+    single = int(matrix.single[roots].min())
+    dtype = torch.float32 if single >= 1 else torch.float64
+    state = torch.zeros(matrix.single.numel(), chunk.width, dtype=dtype, device=entry.device)
+    state.view(-1)[place] = entry.to(dtype)
+    yield state
+    for power in range(2, powers + 1):
+        if power > single:
+            state = state.double()
+        weight = matrix.weight if state.dtype == torch.float64 else matrix.single_weight
+        # On a CPU several times faster than a sparse product, which is also absent from builds without MKL.
+        state = F.embedding_bag(matrix.column, state, matrix.ptr[:-1], mode="sum", per_sample_weights=weight)
+        yield state

@@ -1,0 +1,79 @@
+"""How many walks of each length join the two nodes of a pair: ID-GNN-Fast for edge tasks."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from idgnn.identity.checks import check_count_options, check_edge_index, check_pairs
+from idgnn.identity.closed_walks import tracked
+from idgnn.identity.exact_counts import check_exact
+from idgnn.identity.walk_columns import chunks, columns, on_rows
+from idgnn.identity.walk_graph import walk_graph
+
+# A state before and after a step, and its copy in double precision.
+_BYTES = 8 + 8 + 8
+
+
+def walk_counts(
+    edge_index: Tensor, num_nodes: int, pairs: Tensor, length: int, *, memory: int = 2**30, progress: bool = False
+) -> Tensor:
+    r"""Counts the walks of length 1 to `length` from the first to the second node of every pair.
+
+    .. math:: x^+_{uv}[k] = (A^k)_{uv}, \qquad A_{st} = \text{the number of edges from } s \text{ to } t
+
+    By Lemma 1 of the paper (its appendix), these counts are what the embedding :math:`h_{u|v}` of u, with v coloured,
+    can see of pure structure. Messages flow along the edges, so in a directed graph it sees the walks from v to u:
+    swap the pair, `walk_counts(edge_index, num_nodes, pairs.flip(0), length)`.
+
+    The column of :math:`A^k` of one end holds the counts of all its partners: k sparse products for each distinct node
+    at that end of the pairs, whichever end has fewer. Two half powers that meet in the middle would cost as many
+    products for both ends, and a sum over all nodes for each pair.
+
+    Args:
+        edge_index: `[2, num_edges]`, on any device.
+        num_nodes: the number of nodes, isolated ones included.
+        pairs: `[2, num_pairs]`, u in the first row and v in the second; u = v is allowed.
+        length: the longest walk.
+        memory: bytes that the working state may take beside the graph and the result; a single column of the largest
+            component is always allowed.
+        progress: show a progress bar.
+
+    Returns:
+        `[num_pairs, length]` in float64. Counts below 2^53 are exact, and a warning tells when one is not.
+
+    Example:
+        One walk of two steps joins the ends of a path, and two of four:
+
+        >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> walk_counts(path, num_nodes=3, pairs=torch.tensor([[0], [2]]), length=4)
+        tensor([[0., 1., 0., 2.]], dtype=torch.float64)
+    """
+    check_edge_index(edge_index, num_nodes)
+    check_pairs(pairs, num_nodes)
+    check_count_options(num_nodes, length, memory)
+    reader, root = pairs.to(edge_index.device).long()
+    transposed = torch.unique(reader).numel() < torch.unique(root).numel()
+    if transposed:  # (A^k)[u, v] is in column u of the transpose
+        reader, root = root, reader
+
+    roots = torch.zeros(num_nodes, dtype=torch.bool, device=edge_index.device).index_fill(0, root, True)
+    graph = walk_graph(edge_index, num_nodes, roots, length)
+    reader, root = graph.row[reader], graph.row[root]
+    block = torch.cat([torch.arange(graph.num_rows, device=root.device) - graph.slot, root.new_full((1,), -1)])
+    pair = (block[reader] == block[root]).nonzero().flatten()  # no walk joins the others
+    pair = pair[root[pair].argsort()]
+    root_of_pair = root[pair]
+    counts = torch.zeros(root.numel(), length, dtype=torch.float64, device=root.device)
+    for chunk, forward, backward in on_rows(graph, tracked(chunks(graph, memory, _BYTES), "walks", progress)):
+        ends = root.new_tensor([chunk.start + chunk.first, chunk.start + chunk.last])
+        low, high = torch.searchsorted(root_of_pair, ends).tolist()
+        if low == high:
+            continue
+        asked, slot = pair[low:high], graph.slot[chunk.start : chunk.stop]
+        place = (reader[asked] - chunk.start) * chunk.width + graph.slot[root[asked]] - chunk.first
+        matrix, other = (backward, forward) if transposed else (forward, backward)
+        for power, state in enumerate(columns(matrix, other, slot, chunk, length)):  # [rows, width]
+            counts[asked, power] = state.view(-1)[place].double()
+    check_exact(counts, "walk counts")
+    return counts

@@ -1,0 +1,69 @@
+r"""A graph laid out for counting walks: blocks of rows that no walk leaves, twins merged, both directions sorted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from idgnn.identity.adjacency import pointers
+from idgnn.identity.blocks import connected_components, contiguous_blocks
+from idgnn.identity.twins import twins
+from idgnn.identity.walk_operator import WalkOperator, walk_operators
+
+# Blocks beyond this size pay for the search for twins and hidden components: it costs as much as a few columns.
+_LARGE_BLOCK = 1000
+
+
+@dataclass(frozen=True)
+class WalkGraph:
+    """Rows in blocks, the blocks with the most roots first, and in each block its roots first.
+
+    A row stands for a class of twins. Blocks without a root have no rows.
+    """
+
+    row: Tensor  # [num_nodes] the row of each node, or num_rows for a node without one
+    size: Tensor  # [rows] float64: the nodes that the row stands for
+    slot: Tensor  # [rows] the position of the row in its block
+    block_ptr: Tensor  # [blocks + 1] the rows of each block
+    block_roots: Tensor  # [blocks] the roots of each block, never increasing
+    forward: WalkOperator  # A
+    backward: WalkOperator  # the transpose of A; the same object where the two are equal
+
+    @property
+    def num_rows(self) -> int:
+        return self.size.numel()
+
+
+def walk_graph(edge_index: Tensor, num_nodes: int, roots: Tensor, powers: int, probabilities: bool = False) -> WalkGraph:
+    """Lays a graph out for the columns of the first `powers` powers of A that belong to `roots`, a bool per node.
+
+    With `probabilities`, A is divided by the degrees: D^-1/2 A D^-1/2 where A is symmetric, which has the diagonal
+    powers of D^-1 A and stays symmetric, and D^-1 A itself, D the out-degrees, where it is not.
+    """
+    source, target = edge_index.long()
+    node = torch.arange(num_nodes, device=source.device)
+    block, twin = contiguous_blocks(source, target, num_nodes), node
+    if num_nodes > 0 and int(torch.bincount(block).max()) > _LARGE_BLOCK:
+        block, twin = connected_components(source, target, num_nodes), twins(source, target, num_nodes)
+        roots = torch.zeros_like(roots).index_fill(0, twin[roots], True)  # a root makes its first twin one
+
+    # Blocks in the order of their roots, then the roots of a block before its other nodes.
+    block_roots, order = torch.bincount(block[roots]).sort(descending=True, stable=True)
+    num_blocks = int((block_roots > 0).sum())
+    rank = torch.full_like(node, num_blocks).index_copy(0, order[:num_blocks], node[:num_blocks])[block]
+    kept = torch.where(roots, 2 * rank, 2 * rank + 1).argsort(stable=True)
+    kept = kept[(twin == node)[kept] & (rank < num_blocks)[kept]]
+    num_rows = kept.numel()
+    row = torch.full_like(node, num_rows).index_copy(0, kept, node[:num_rows])
+    block_ptr = pointers(rank[kept], num_blocks)
+    slot = node[:num_rows] - block_ptr[rank[kept]]
+    size = torch.ones(num_rows, dtype=torch.float64, device=source.device)
+    if num_rows < num_nodes:
+        inside = row[source] < num_rows
+        row = row[twin]
+        source, target = source[inside], target[inside]
+        size = torch.bincount(row, minlength=num_rows + 1)[:-1].double()
+    forward, backward = walk_operators(row.index_select(0, source), row.index_select(0, target), size, powers, probabilities)
+    return WalkGraph(row, size, slot, block_ptr, block_roots[:num_blocks], forward, backward)

@@ -1,0 +1,107 @@
+r"""The adjacency matrix and its transpose as sparse matrices that walks are counted with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from idgnn.identity.adjacency import pointers
+
+# Whole numbers below it, and their sums up to it, are exact in single precision.
+_SINGLE = 2**24
+
+
+@dataclass(frozen=True)
+class WalkOperator:
+    """A sparse matrix M between rows that stand for one or more nodes each, sorted by rows."""
+
+    ptr: Tensor  # [rows + 1]
+    row: Tensor  # [entries]
+    column: Tensor  # [entries]
+    entry: Tensor  # [entries] float64: M between one node of the row and one node of the column
+    weight: Tensor  # [entries] float64: entry times the nodes of the column, the coefficient in a product
+    single_weight: Tensor  # [entries] the same in float32
+    single: Tensor  # [rows] how many powers of M, from the first, are exact in single precision in this column
+
+    def within(self, start: int, stop: int) -> WalkOperator:
+        """The same matrix on the rows `start` to `stop`, which have no entries elsewhere, numbered from 0."""
+        low, high = int(self.ptr[start]), int(self.ptr[stop])
+        return WalkOperator(
+            ptr=self.ptr[start : stop + 1] - low,
+            row=self.row[low:high] - start,
+            column=self.column[low:high] - start,
+            entry=self.entry[low:high],
+            weight=self.weight[low:high],
+            single_weight=self.single_weight[low:high],
+            single=self.single[start:stop],
+        )
+
+
+def walk_operators(
+    row: Tensor, column: Tensor, size: Tensor, powers: int, probabilities: bool
+) -> tuple[WalkOperator, WalkOperator]:
+    """A and its transpose, the same object where they are equal, from the edges that leave one node of each row.
+
+    `size` is the number of nodes of each row. With `probabilities`, A is divided by the degrees: D^-1/2 A D^-1/2 where
+    A is symmetric, whose powers have the diagonals of those of D^-1 A, else D^-1 A itself, with D the out-degrees.
+    """
+    num_rows = size.numel()
+    # On a CPU, index_select takes a quarter of the time of indexing, and sorting half the time on 32 bits.
+    key = row * num_rows + column
+    key, order = (key.int() if num_rows**2 < 2**31 else key).sort()
+    row, column = row.index_select(0, order), column.index_select(0, order)
+    count = torch.ones(key.numel(), dtype=torch.float64, device=key.device)
+    if bool((key[1:] == key[:-1]).any()):
+        repeats = torch.unique_consecutive(key, return_counts=True)[1]
+        last = repeats.cumsum(0) - 1
+        row, column, count = row[last], column[last], repeats.double()
+    entry = count / size.index_select(0, column)  # a whole number: the nodes of a row share their in-edges
+
+    turn = column.int().sort(stable=True)[1]  # by column, then by row
+    turned_row, turned_column = column.index_select(0, turn), row.index_select(0, turn)
+    symmetric = (
+        torch.equal(turned_row, row)
+        and torch.equal(turned_column, column)
+        and torch.equal(entry.index_select(0, turn), entry)
+    )
+    if probabilities:
+        degree = torch.zeros_like(size).index_add_(0, row, count)
+        entry = entry / ((degree[row] * degree[column]).sqrt() if symmetric else degree[row])
+    forward = _operator(row, column, entry, size, powers, probabilities)
+    if symmetric:
+        return forward, forward
+    return forward, _operator(turned_row, turned_column, entry[turn], size, powers, probabilities)
+
+
+def _operator(
+    row: Tensor, column: Tensor, entry: Tensor, size: Tensor, powers: int, probabilities: bool
+) -> WalkOperator:
+    weight = entry * size.index_select(0, column)
+    if probabilities:  # good to single precision, whatever the power
+        single = torch.full_like(size, powers, dtype=torch.long)
+    else:
+        single = _single_powers(row, column, entry, size, powers)
+    return WalkOperator(pointers(row, size.numel()), row, column, entry, weight, weight.float(), single)
+
+
+def _single_powers(row: Tensor, column: Tensor, entry: Tensor, size: Tensor, powers: int) -> Tensor:
+    """How many powers of M, from the first, surely stay below 2^24 in each column.
+
+    No number in a column of M^k is above the largest entry of M times the sum of that column of M^(k-1), and one vector
+    holds these sums for all columns.
+    """
+    single = torch.zeros_like(size, dtype=torch.long)
+    if entry.numel() == 0:
+        return single + powers
+    below = torch.ones_like(size, dtype=torch.bool)
+    column_sum = torch.ones_like(size)
+    coefficient, largest = entry * size.index_select(0, row), entry.max()
+    for _ in range(powers):
+        below = below & (largest * column_sum < _SINGLE)
+        single += below
+        if not bool(below.any()):
+            break
+        column_sum = torch.zeros_like(size).index_add_(0, column, coefficient * column_sum.index_select(0, row))
+    return single

@@ -1,0 +1,1 @@
+"""One round of heterogeneous message passing, and the wrapper that gives it to any network."""

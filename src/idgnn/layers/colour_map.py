@@ -1,0 +1,143 @@
+r"""The second message function of a layer whose first one is given: :math:`\textsc{Msg}_1` of Eq. 3."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+from torch.nn.parameter import UninitializedParameter, is_lazy
+from torch_geometric.nn import MessagePassing
+
+
+class ColourMap(nn.Module):
+    r"""What a coloured node sends in place of its state: an affine map of it, before the layer's own message function
+
+    .. math::
+        \textsc{Msg}_1(\mathbf{h}) = \textsc{Msg}_0(\mathbf{W}_1 \mathbf{h} + \mathbf{b}_1),
+        \qquad \mathbf{W}_1 = \mathbf{I} + \mathbf{D}.
+
+    The parameters are `delta`, the :math:`\mathbf{D}` above, and `bias`, :math:`\mathbf{b}_1`. Both start at zero: the
+    two message functions are equal, so the network starts as exactly the plain one (Proposition 1), also in half
+    precision, and weight decay pulls towards the plain network instead of towards silence.
+
+    Args:
+        channels: The width of the states, or `None` to take it from the first state that comes.
+        like: The module whose device and dtype the parameters take.
+
+    Example:
+        >>> colour = ColourMap(3)
+        >>> colour(torch.ones(2, 3)).tolist()
+        [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    """
+
+    delta: nn.Parameter
+    bias: nn.Parameter
+
+    def __init__(self, channels: int | None, like: nn.Module | None = None) -> None:
+        super().__init__()
+        weights = [] if like is None else [p for p in like.parameters() if p.is_floating_point()]
+        place: dict[str, Any] = {"device": weights[0].device, "dtype": weights[0].dtype} if weights else {}
+        self._follow_input = not weights
+        if channels is None:
+            self.delta = UninitializedParameter(**place)
+            self.bias = UninitializedParameter(**place)
+        else:
+            self.delta = nn.Parameter(torch.zeros(channels, channels, **place))
+            self.bias = nn.Parameter(torch.zeros(channels, **place))
+
+    @property
+    def channels(self) -> int | None:
+        """The width of the states, `None` while it is not known."""
+        return None if isinstance(self.delta, UninitializedParameter) else self.delta.size(0)
+
+    def reset_parameters(self) -> None:
+        """Makes the two message functions equal again."""
+        if self.channels is not None:
+            nn.init.zeros_(self.delta)
+            nn.init.zeros_(self.bias)
+
+    def forward(self, h: Tensor) -> Tensor:
+        """`W1 h + b1` for states `h` `[..., channels]`, in the dtype of `h` also under autocast."""
+        if not h.is_floating_point():
+            raise ValueError(
+                f"a layer that is to be coloured was given {h.dtype} states, expected floating point numbers. Convert "
+                "them with x.float(), or embed them in a model and make the model identity-aware."
+            )
+        if self.channels is None:
+            self._materialise(h)
+        if h.size(-1) != self.channels:
+            raise ValueError(
+                f"a layer that is to be coloured was given states of width {h.size(-1)}, but its colour map has width "
+                f"{self.channels}. Give it states of that width."
+            )
+        return h + linear(h, self.delta, self.bias).to(h.dtype)
+
+    def _materialise(self, h: Tensor) -> None:
+        # Without weights to go by, the dtype is the input's; under autocast that one says nothing about weights.
+        dtype = h.dtype if self._follow_input and not torch.is_autocast_enabled(h.device.type) else self.delta.dtype
+        for parameter, shape in ((self.delta, (h.size(-1), h.size(-1))), (self.bias, (h.size(-1),))):
+            assert isinstance(parameter, UninitializedParameter)
+            parameter.materialize(shape, device=h.device, dtype=dtype)
+            with torch.no_grad():
+                parameter.zero_()
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        # A parameter without a shape cannot be detached, which is what the default does with it.
+        if self.channels is not None:
+            super()._save_to_state_dict(destination, prefix, keep_vars)
+        else:
+            destination[prefix + "delta"], destination[prefix + "bias"] = self.delta, self.bias
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        for name in ("delta", "bias"):
+            parameter, saved = getattr(self, name), state_dict.get(prefix + name)
+            if is_lazy(parameter) and isinstance(saved, Tensor) and not is_lazy(saved):
+                parameter.materialize(saved.shape)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def extra_repr(self) -> str:
+        return f"{self.channels}"
+
+
+def source_channels(layer: MessagePassing) -> int | None:
+    """The width of the states that `layer` sends, as far as its attributes tell; `None` where they do not.
+
+    Only PyG's own layers, and what is derived from them, are taken at their word: elsewhere `in_channels` may mean
+    anything.
+
+    Example:
+        >>> from torch_geometric.nn import SAGEConv, LGConv
+        >>> source_channels(SAGEConv((4, 8), 16)), source_channels(LGConv())
+        (4, None)
+    """
+    names = {c.__name__ for c in type(layer).__mro__ if c.__module__.startswith("torch_geometric.")}
+    if names <= {"MessagePassing"}:
+        return None
+    width: Any = None
+    if names & {"GINConv", "GINEConv"}:
+        width = _first_linear(layer.nn)
+    elif "EdgeConv" in names:
+        width = (_first_linear(layer.nn) or 0) // 2
+    elif "DNAConv" in names:
+        width = layer.multi_head.in_channels
+    elif "SignedConv" in names and not layer.first_aggr:
+        width = 2 * layer.in_channels
+    elif hasattr(layer, "in_channels"):
+        width = layer.in_channels
+    elif hasattr(layer, "channels"):
+        width = layer.channels
+    width = width[0] if isinstance(width, tuple) else width
+    return width if isinstance(width, int) and width > 0 else None
+
+
+def _first_linear(module: Any) -> int | None:
+    if not isinstance(module, nn.Module):
+        return None
+    for child in module.modules():
+        for name in ("in_features", "in_channels"):
+            width = getattr(child, name, None)
+            if isinstance(width, int) and width > 0 and hasattr(child, "weight"):
+                return width
+    return None

@@ -1,0 +1,65 @@
+"""GCN with two message functions."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from idgnn.identity.rounds import Round
+from idgnn.layers.gather import gather_sum
+from idgnn.layers.operator import Operator, per_message
+
+
+class IdentityGCN(Operator):
+    r"""The layer of Kipf and Welling (2017) with coloured messages:
+
+    .. math::
+        \mathbf{h}_u' = \mathbf{b} + \sum_{s \in \mathcal{N}(u) \cup \{u\}}
+            \frac{e_{su}}{\sqrt{\hat d_s \hat d_u}} \mathbf{W}_{\mathbb{1}[s = v]} \mathbf{h}_s
+
+    with the degrees :math:`\hat d` of the whole graph, self-loops included.
+    """
+
+    self_loops = True
+    takes_edge_weight = True
+
+    def __init__(self, in_channels: int, out_channels: int, identity: bool = True, bias: bool = True) -> None:
+        super().__init__()
+        self.lin = nn.Linear(in_channels, out_channels, bias=False)
+        self.lin_coloured = nn.Linear(in_channels, out_channels, bias=False) if identity else None
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        for lin in filter(None, (self.lin, self.lin_coloured)):
+            nn.init.xavier_uniform_(lin.weight)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def edge_values(
+        self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None, dtype: torch.dtype
+    ) -> Tensor:
+        r""":math:`e_{su} / \sqrt{\hat d_s \hat d_u}` per edge, then per self-loop.
+
+        A self-loop that the graph has already keeps its weight; all others have weight 1.
+        """
+        source, target = edge_index
+        weight = torch.ones(source.numel(), device=source.device, dtype=dtype) if edge_weight is None else edge_weight
+        loop = source == target
+        loop_weight = weight.new_ones(num_nodes).index_put((source[loop],), weight[loop])
+        degree = loop_weight.index_add(0, target[~loop], weight[~loop])
+        scale = degree.pow(-0.5).masked_fill(degree <= 0, 0.0)
+        return torch.cat([scale[source] * weight * scale[target], scale * loop_weight * scale])
+
+    def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
+        """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
+        plain, coloured = round_.apart(x)
+        weight_plain = per_message(weight, round_.plain)
+        if round_.num_targets < round_.split:  # W acts on sums as well as on summands: on whichever are fewer
+            out = self.lin(gather_sum(plain, round_.plain, weight_plain))
+        else:
+            out = gather_sum(self.lin(plain), round_.plain, weight_plain)
+        if round_.has_colour:
+            out += gather_sum(self.lin_coloured(coloured), round_.coloured, per_message(weight, round_.coloured))
+        return out if self.bias is None else out + self.bias

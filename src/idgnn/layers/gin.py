@@ -1,0 +1,103 @@
+"""GIN and GINE with two message functions."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from idgnn.identity.rounds import Messages, Round
+from idgnn.layers.gather import gather_sum
+from idgnn.layers.operator import Operator
+
+
+class IdentityGIN(Operator):
+    r"""The layer of Xu et al. (2019) with coloured messages.
+
+    GIN sums the states of the neighbours and applies a two-layer MLP. The first layer of that MLP is linear and may as
+    well act on the summands, which makes it the message function; a coloured message has weights of its own:
+
+    .. math::
+        \mathbf{h}_u' = \mathbf{V}\, \textsc{ReLU}\Big(\mathbf{W}_0 (1 + \epsilon)\, \mathbf{h}_u
+            + \sum_{s \in \mathcal{N}(u)} \mathbf{W}_{\mathbb{1}[s = v]} \mathbf{h}_s + \mathbf{b}\Big) + \mathbf{c}
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, identity: bool = True, bias: bool = True, eps: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.eps = eps
+        self.lin = nn.Linear(in_channels, out_channels)
+        self.lin_coloured = nn.Linear(in_channels, out_channels, bias=False) if identity else None
+        self.lin_out = nn.Linear(out_channels, out_channels, bias=bias)
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        for lin in filter(None, (self.lin, self.lin_coloured, self.lin_out)):
+            lin.reset_parameters()
+
+    def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
+        """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
+        plain, coloured = round_.apart(x)
+        out = self.lin(gather_sum(plain, round_.plain) + (1 + self.eps) * x[round_.previous])
+        if round_.has_colour:
+            out = out + gather_sum(self.lin_coloured(coloured), round_.coloured)
+        return self.lin_out(out.relu())
+
+
+class IdentityGINE(Operator):
+    r"""GIN with edge features (Hu et al., 2020) and coloured messages, the edge-feature version of Eq. 3:
+
+    .. math::
+        \mathbf{m}_{su} &= \textsc{ReLU}(\mathbf{W}_{\mathbb{1}[s = v]} \mathbf{h}_s
+            + \mathbf{E}_{\mathbb{1}[s = v]} \mathbf{f}_{su}), \qquad \mathbf{W}_0 = \mathbf{I} \\
+        \mathbf{h}_u' &= \textsc{Mlp}\Big((1 + \epsilon)\, \mathbf{h}_u
+            + \sum_{s \in \mathcal{N}(u)} \mathbf{m}_{su}\Big)
+
+    GINE adds states to edge features as they are, so the plain message has no weight on the state; the coloured one
+    starts from the identity matrix too.
+    """
+
+    takes_edge_attr = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        identity: bool = True,
+        bias: bool = True,
+        eps: float = 0.0,
+        edge_dim: int | None = None,
+    ) -> None:
+        super().__init__()
+        if edge_dim is None:
+            raise ValueError("the layer 'gine' needs edge_dim, the number of edge features. For none, use 'gin'.")
+        self.eps = eps
+        self.lin_edge = nn.Linear(edge_dim, in_channels)
+        self.lin_edge_coloured = nn.Linear(edge_dim, in_channels) if identity else None
+        self.lin_coloured = nn.Linear(in_channels, in_channels, bias=False) if identity else None
+        self.mlp = nn.Sequential(
+            nn.Linear(in_channels, out_channels), nn.ReLU(), nn.Linear(out_channels, out_channels, bias=bias)
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        for lin in filter(None, (self.lin_edge, self.lin_edge_coloured, self.mlp[0], self.mlp[2])):
+            lin.reset_parameters()
+        if self.lin_coloured is not None:
+            nn.init.eye_(self.lin_coloured.weight)
+
+    def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor) -> Tensor:
+        """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
+        plain, coloured = round_.apart(x)
+        out = _sum_of_messages(plain, round_.plain, self.lin_edge(edge_attr))
+        if round_.has_colour:
+            edge = self.lin_edge_coloured(edge_attr)
+            out = out + _sum_of_messages(self.lin_coloured(coloured), round_.coloured, edge)
+        return self.mlp(out + (1 + self.eps) * x[round_.previous])
+
+
+def _sum_of_messages(state: Tensor, messages: Messages, edge: Tensor) -> Tensor:
+    # Unlike the other layers' messages these differ from edge to edge, so they have to be written out.
+    sent = (state[messages.source] + edge[messages.edge]).relu()
+    return sent.new_zeros(messages.ptr.numel() - 1, sent.size(1)).index_add(0, messages.target, sent)

@@ -1,0 +1,122 @@
+"""One layer of ID-GNN-Full by name."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from idgnn.identity.checks import check_edge_index, check_edge_rows, check_features
+from idgnn.identity.rounds import whole
+from idgnn.layers.gat import IdentityGAT
+from idgnn.layers.gcn import IdentityGCN
+from idgnn.layers.gin import IdentityGIN, IdentityGINE
+from idgnn.layers.operator import Operator
+from idgnn.layers.sage import IdentitySAGE
+
+ConvName = Literal["gcn", "sage", "gat", "gin", "gine"]
+
+
+class IdentityConv(nn.Module):
+    r"""One round of heterogeneous message passing (Eq. 3): the messages of coloured rows have weights of their own.
+
+    Args:
+        conv: `"gcn"`, `"sage"`, `"gat"`, `"gin"`, or `"gine"` for edge features.
+        in_channels: Width of the input.
+        out_channels: Width of the output.
+        identity: `False` gives the plain layer, with one set of weights.
+        bias: Whether the result has a bias; leave it out under a BatchNorm, which cancels it.
+        aggr: How `"sage"` aggregates: `"max"` (Eq. 2 of the paper), `"mean"` or `"sum"`.
+        heads: Attention heads of `"gat"`; they share `out_channels`.
+        edge_dim: Number of edge features of `"gine"`.
+
+    Example:
+        >>> layer = IdentityConv("gcn", 3, 8)
+        >>> x, edge_index = torch.randn(2, 3), torch.tensor([[0, 1], [1, 0]])
+        >>> layer(x, edge_index, coloured=torch.tensor([True, False])).shape
+        torch.Size([2, 8])
+    """
+
+    operator: Operator
+
+    def __init__(
+        self,
+        conv: ConvName,
+        in_channels: int,
+        out_channels: int,
+        *,
+        identity: bool = True,
+        bias: bool = True,
+        aggr: Literal["max", "mean", "sum"] = "max",
+        heads: int = 1,
+        edge_dim: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.conv, self.in_channels, self.out_channels = conv, in_channels, out_channels
+        if conv == "gcn":
+            self.operator = IdentityGCN(in_channels, out_channels, identity, bias)
+        elif conv == "sage":
+            self.operator = IdentitySAGE(in_channels, out_channels, identity, bias, aggr)
+        elif conv == "gat":
+            self.operator = IdentityGAT(in_channels, out_channels, identity, bias, heads)
+        elif conv == "gin":
+            self.operator = IdentityGIN(in_channels, out_channels, identity, bias)
+        elif conv == "gine":
+            self.operator = IdentityGINE(in_channels, out_channels, identity, bias, edge_dim=edge_dim)
+        else:
+            raise ValueError(
+                f"conv is {conv!r}, expected one of {', '.join(get_args(ConvName))}. "
+                "Any other PyG layer becomes identity-aware with idgnn.identity_aware(layer)."
+            )
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        self.operator.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        *,
+        coloured: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
+        """`[num_nodes, in_channels]` to `[num_nodes, out_channels]`; `coloured` is a bool per row."""
+        num_nodes = x.size(0)
+        check_edge_index(edge_index, num_nodes)
+        check_features(x, num_nodes)
+        self.check_edges(edge_index, edge_attr, edge_weight)
+        if coloured is None:
+            coloured = torch.zeros(num_nodes, dtype=torch.bool, device=x.device)
+        elif coloured.shape != (num_nodes,) or coloured.dtype != torch.bool:
+            raise ValueError(
+                f"coloured has shape {list(coloured.shape)} and dtype {coloured.dtype}, expected [{num_nodes}] and "
+                "torch.bool: one truth value per row of x."
+            )
+        rows = Data(
+            edge_index=edge_index,
+            edge=torch.arange(edge_index.size(1), device=edge_index.device),
+            node=torch.arange(num_nodes, device=edge_index.device),
+            coloured=coloured,
+            query_row=torch.arange(num_nodes, device=edge_index.device),
+        )
+        schedule = whole(rows, 1, edge_index.size(1) if self.operator.self_loops else None)
+        weight = self.operator.edge_values(edge_index, num_nodes, edge_weight, x.dtype)
+        return self.operator(x[schedule.node], schedule.rounds[0], weight, edge_attr)[schedule.answer]
+
+    def check_edges(self, edge_index: Tensor, edge_attr: Tensor | None, edge_weight: Tensor | None) -> None:
+        """Refuses edge attributes or weights that do not fit the edges, or that this layer has no use for."""
+        for name, values, taken in (
+            ("edge_weight", edge_weight, self.operator.takes_edge_weight),
+            ("edge_attr", edge_attr, self.operator.takes_edge_attr),
+        ):
+            if values is None:
+                continue
+            if not taken:
+                raise ValueError(f"the layer {self.conv!r} has no use for {name}. Leave it out, or use another layer.")
+            check_edge_rows(values, edge_index.size(1), name)
+        if self.operator.takes_edge_attr and edge_attr is None:
+            raise ValueError(f"the layer {self.conv!r} needs edge_attr of shape [num_edges, edge_dim]; none was given.")

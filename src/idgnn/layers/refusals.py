@@ -1,0 +1,173 @@
+"""What cannot be made identity-aware exactly, and the sentence that says why and what to do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+from torch_geometric.nn import MessagePassing
+
+# How many hops a layer sees at once. One hop is one round of Eq. 3; with more the colour would have to act in between.
+_HOPS: dict[str, Callable[[Any], int]] = {
+    "APPNP": lambda layer: layer.K,
+    "ARMAConv": lambda layer: layer.num_layers,
+    "GatedGraphConv": lambda layer: layer.num_layers,
+    "LabelPropagation": lambda layer: layer.num_layers,
+    "MixHopConv": lambda layer: max(layer.powers),
+    "SGConv": lambda layer: layer.K,
+    "SSGConv": lambda layer: layer.K,
+    "TAGConv": lambda layer: layer.K,
+}
+
+_DYNAMIC = (
+    "looks for its neighbours in feature space while it runs, so the graph is not known beforehand",
+    "Compute the edges once and use EdgeConv or PointNetConv on them",
+)
+_HETEROGENEOUS = (
+    "takes dictionaries of node types, and an identity graph has one kind of row",
+    "Use data.to_homogeneous() with RGCNConv, RGATConv or HEATConv, which take the types as numbers",
+)
+_UNCHECKED = (
+    "needs a compiled extension of PyG, so that it could not be checked to come out exactly",
+    "Use the layer of the same name without it",
+)
+_GLOBAL = (
+    "lets every node attend to every other one, so that a row depends on more than its K-hop neighbourhood",
+    "Use its local message passing alone",
+)
+_POOLING = (
+    "removes or merges nodes inside, so that its output is not one row per node",
+    "Make the encoder in front of it identity-aware, and pool after",
+)
+_STATISTICS = (
+    "takes statistics over all nodes also in evaluation mode, so that a row depends on all the others",
+    'Use BatchNorm, or LayerNorm(mode="node")',
+)
+
+_WHY: dict[str, tuple[str, str]] = {
+    "ChebConv": (
+        "divides by the number of edges that leave a node, where message passing sees those that arrive",
+        "Use GCNConv, once for every hop",
+    ),
+    "DirGNNConv": (
+        "sends messages against the direction of the edges as well, and an identity graph has one direction",
+        "Add the reversed edges to edge_index, tell them apart by an edge_type, and use RGCNConv",
+    ),
+    "DynamicEdgeConv": _DYNAMIC,
+    "GravNetConv": _DYNAMIC,
+    "XConv": _DYNAMIC,
+    "HypergraphConv": (
+        "sends messages to hyperedges and back, and an identity graph has edges between pairs of nodes",
+        "Make the hyperedges nodes, and use two SAGEConv in a row",
+    ),
+    "HANConv": _HETEROGENEOUS,
+    "HGTConv": _HETEROGENEOUS,
+    "HeteroConv": _HETEROGENEOUS,
+    "CuGraphGATConv": _UNCHECKED,
+    "CuGraphRGCNConv": _UNCHECKED,
+    "CuGraphSAGEConv": _UNCHECKED,
+    "FusedGATConv": _UNCHECKED,
+    "SplineConv": (_UNCHECKED[0], "Use GMMConv or NNConv, which take the same edge_attr"),
+    "PANConv": (
+        "sees several hops at once, by powers of a sparse matrix",
+        "Use GCNConv, once for every hop",
+    ),
+    "GPSConv": _GLOBAL,
+    "Polynormer": _GLOBAL,
+    "SGFormer": _GLOBAL,
+    "MeshCNNConv": (
+        "takes exactly four neighbours of each node and mixes their messages by their place in edge_index",
+        "Use a layer that treats its neighbours as a set, for example EdgeConv",
+    ),
+    "WLConv": (
+        "has no weights and hashes labels, so that there is no message to give second weights to",
+        "Use GINConv, which learns the same test",
+    ),
+    "ASAPooling": _POOLING,
+    "ClusterPooling": _POOLING,
+    "EdgePooling": _POOLING,
+    "GraphUNet": _POOLING,
+    "MemPooling": _POOLING,
+    "PANPooling": _POOLING,
+    "SAGPooling": _POOLING,
+    "TopKPooling": _POOLING,
+    "GraphNorm": _STATISTICS,
+    "GraphSizeNorm": _STATISTICS,
+    "MeanSubtractionNorm": _STATISTICS,
+    "PairNorm": _STATISTICS,
+}
+
+
+def check_takeable(module: nn.Module) -> None:
+    """Refuses a layer or model that holds a part known not to come out exactly.
+
+    Example:
+        >>> from torch_geometric.nn import SGConv
+        >>> check_takeable(SGConv(4, 4, K=1))
+        >>> check_takeable(SGConv(4, 4, K=3))
+        Traceback (most recent call last):
+        ValueError: SGConv sees 3 hops at once, and the colour acts once in a layer, on one hop. Use layers of one hop...
+    """
+    for name, child in module.named_modules():
+        found = _reason(child)
+        if found is not None:
+            why, advice = found
+            place = f", which the model holds as {name!r}," if name else ""
+            raise ValueError(f"{type(child).__name__}{place} {why}. {advice}.")
+    if not any(isinstance(child, MessagePassing) for child in module.modules()):
+        raise ValueError(
+            f"{type(module).__name__} holds no PyG MessagePassing layer, so there are no messages to colour. Give a "
+            "PyG layer, or a model that calls PyG layers in its forward."
+        )
+
+
+def _reason(module: nn.Module) -> tuple[str, str] | None:
+    # By name and along the bases, so that nothing is imported and derived classes are found too.
+    names = [c.__name__ for c in type(module).__mro__ if c.__module__.startswith(("torch_geometric.", "torch.nn."))]
+    for name in names:
+        if name in _WHY:
+            return _WHY[name]
+        if name in _HOPS and _HOPS[name](module) > 1:
+            return several_hops(_HOPS[name](module))
+    if getattr(module, "mode", None) == "graph" and "LayerNorm" in names:
+        return _STATISTICS
+    if names and "Norm" in names[0] and getattr(module, "track_running_stats", True) is False:
+        return _STATISTICS
+    return _layer_reason(module) if isinstance(module, MessagePassing) else None
+
+
+def _layer_reason(layer: MessagePassing) -> tuple[str, str] | None:
+    if type(layer).forward is MessagePassing.forward:
+        return "has no forward of its own, so there is nothing to compute", "Give a layer that is derived from it"
+    if layer.flow != "source_to_target":
+        return (
+            f"has flow={layer.flow!r}, and an identity graph is built for messages from source to target",
+            'Use flow="source_to_target" and turn the edges round: edge_index.flip(0)',
+        )
+    if getattr(layer, "cached", False):
+        return (
+            "has cached=True and would keep the normalisation of the first graph it sees for all others",
+            "Use cached=False",
+        )
+    if layer.decomposed_layers > 1:
+        return (
+            "has decomposed_layers > 1, which cuts the states apart before they are sent",
+            "Set decomposed_layers=1; the result is the same",
+        )
+    inner = next((child for child in layer.modules() if isinstance(child, MessagePassing) and child is not layer), None)
+    if inner is not None:
+        return (
+            f"is a MessagePassing layer that holds another one, {type(inner).__name__}, so that its rounds are not told "
+            "apart",
+            "Derive it from torch.nn.Module instead and let each layer inside be a round of its own",
+        )
+    return None
+
+
+def several_hops(hops: int) -> tuple[str, str]:
+    """Why a layer that sees `hops` hops at once is refused, and what to do."""
+    return (
+        f"sees {hops} hops at once, and the colour acts once in a layer, on one hop",
+        "Use layers of one hop, as many as there are hops",
+    )

@@ -1,0 +1,1 @@
+"""Networks: stacks of identity-aware layers, heads for what is predicted, and the parameter budget."""

@@ -1,0 +1,261 @@
+"""The network of the paper's experiments, in its three versions: plain GNN, ID-GNN-Fast and ID-GNN-Full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize as l2_normalize
+from torch_geometric.data import Data
+from torch_geometric.nn import BatchNorm
+
+from idgnn.identity.cycle_features import CycleScale, cycle_features
+from idgnn.identity.checks import check_num_layers
+from idgnn.identity.identity_graph import IdentityGraph
+from idgnn.identity.queries import as_queries
+from idgnn.identity.rounds import Schedule
+from idgnn.layers.identity_aware import identity_aware
+from idgnn.layers.identity_conv import ConvName, IdentityConv
+from idgnn.models.engine import Engine, plain_rows, rows_of, schedule_of
+from idgnn.models.inputs import Inputs, given, given_with
+from idgnn.models.kept import Kept
+from idgnn.models.saving import Saved
+
+Identity = Literal["none", "fast", "full"]
+
+
+class IDGNN(Saved, nn.Module):
+    r"""An encoder: Linear and ReLU, `num_layers` rounds of (convolution, BatchNorm, ReLU), and a last linear layer.
+
+    Args:
+        in_channels: Number of node features.
+        hidden_channels: Width of the network; :func:`idgnn.match_budget` finds it for a parameter budget.
+        out_channels: Width of the embeddings; `None` leaves the last linear layer out.
+        num_layers: Rounds of message passing, :math:`K`. The paper uses 3 for nodes and graphs and 5 for pairs.
+        conv: `"gcn"`, `"sage"`, `"gat"`, `"gin"`, `"gine"`, or a function `(in_channels, out_channels) -> layer` that
+            makes any PyG layer.
+        identity: `"full"`: heterogeneous message passing (Algorithm 1). `"fast"`: closed-walk counts as node features.
+            `"none"`: the plain GNN.
+        cycle_length: How many counts `"fast"` adds to the features.
+        cycle_scale: Their scale: `"log"`, `"counts"` or `"walk"`.
+        normalize: Whether embeddings are scaled to length 1 before the last linear layer, as in the paper's code.
+        aggr: Aggregation of `"sage"`.
+        heads: Attention heads of `"gat"`.
+        edge_dim: Number of edge features of `"gine"`.
+
+    In training mode BatchNorm takes its statistics over the rows that are computed, which for `"full"` are those of
+    the identity graph; in evaluation mode the result is exactly that of Algorithm 1.
+
+    Example:
+        >>> model = IDGNN(in_channels=1, hidden_channels=16, out_channels=4, num_layers=3, conv="gin")
+        >>> square = torch.tensor([[0, 1, 1, 2, 2, 3, 3, 0], [1, 0, 2, 1, 3, 2, 0, 3]])
+        >>> model(torch.ones(4, 1), square).shape  # h_v of every node
+        torch.Size([4, 4])
+        >>> model(torch.ones(4, 1), square, queries=torch.tensor([[0, 0], [1, 2]])).shape  # h_{u|v} of two pairs
+        torch.Size([2, 4])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int | None,
+        num_layers: int = 3,
+        conv: ConvName | Callable[[int, int], nn.Module] = "gcn",
+        identity: Identity = "full",
+        *,
+        cycle_length: int = 10,
+        cycle_scale: CycleScale = "log",
+        normalize: bool = True,
+        aggr: Literal["max", "mean", "sum"] = "max",
+        heads: int = 1,
+        edge_dim: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.settings = {
+            "in_channels": in_channels,
+            "hidden_channels": hidden_channels,
+            "out_channels": out_channels,
+            "num_layers": num_layers,
+            "conv": conv,
+            "identity": identity,
+            "cycle_length": cycle_length,
+            "cycle_scale": cycle_scale,
+            "normalize": normalize,
+            "aggr": aggr,
+            "heads": heads,
+            "edge_dim": edge_dim,
+        }
+        if identity not in get_args(Identity):
+            raise ValueError(f"identity is {identity!r}, expected one of {', '.join(get_args(Identity))}.")
+        check_num_layers(num_layers)
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.num_layers, self.identity, self.normalize = num_layers, identity, normalize
+        self.cycle_length, self.cycle_scale = cycle_length, cycle_scale
+        self.named = not callable(conv)
+        full = identity == "full"
+
+        def layer() -> nn.Module:
+            if callable(conv):
+                made = conv(hidden_channels, hidden_channels)
+                return identity_aware(made) if full else made
+            # BatchNorm follows and cancels any bias.
+            return IdentityConv(
+                conv,
+                hidden_channels,
+                hidden_channels,
+                identity=full,
+                bias=False,
+                aggr=aggr,
+                heads=heads,
+                edge_dim=edge_dim,
+            )
+
+        added = cycle_length if identity == "fast" else 0
+        self.lin_in = nn.Linear(in_channels + added, hidden_channels)
+        self.convs = nn.ModuleList(layer() for _ in range(num_layers))
+        self.norms = nn.ModuleList(BatchNorm(hidden_channels, allow_single_element=True) for _ in range(num_layers))
+        self.lin_out = nn.Identity() if out_channels is None else nn.Linear(hidden_channels, out_channels)
+        self._kept = Kept()
+
+    @property
+    def pair_channels(self) -> int:
+        """Width of what is returned for a pair: one conditional embedding, or two node embeddings side by side."""
+        width = self.settings["hidden_channels"] if self.out_channels is None else self.out_channels
+        return width if self.identity == "full" else 2 * width
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        *,
+        edge_attr: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        queries: Tensor | None = None,
+        graph: IdentityGraph | None = None,
+        counts: Tensor | None = None,
+        engine: Engine | None = None,
+    ) -> Tensor:
+        r"""Embeds nodes or pairs of nodes.
+
+        Args:
+            x: `[num_nodes, in_channels]`.
+            edge_index: `[2, num_edges]`.
+            edge_attr: `[num_edges, edge_dim]`, for layers that take it.
+            edge_weight: `[num_edges]`, for layers that take it.
+            batch: The graph of each node `[num_nodes]`; only checked, since graphs of a batch share no edges.
+            queries: `None` for all nodes, nodes `[num_queries]`, or pairs `[2, num_queries]` of a node that is read
+                and a node that is coloured.
+            graph: The identity graph, built before by :func:`idgnn.identity_graph`. It holds the queries. Then `x` and
+                `edge_index` may be those of the original graph or its own.
+            counts: The features that `"fast"` adds `[num_nodes, cycle_length]`, if they are at hand already.
+            engine: How `"full"` is computed, always with the same result: `"trimmed"`, the rows of the identity graph
+                that each round needs; `"graph"`, all of them; `"ego"`, ego networks as in Algorithm 1.
+
+        Returns:
+            `[num_nodes, out_channels]`, `[num_queries, out_channels]`, or for pairs `[num_queries, pair_channels]`.
+        """
+        if graph is None:
+            inputs = given(x, edge_index, edge_attr, edge_weight, batch)
+        else:
+            self._check_prebuilt(graph, queries, engine)
+            inputs = given_with(graph, x, edge_attr, edge_weight)
+        h = self.lin_in(self._features(inputs, counts)).relu()
+        if self.identity == "full":
+            return self._read(self._rounds(h, inputs, self._plan(inputs, queries, graph, engine)))
+        h = self._read(self._rounds(h, inputs, self._plain_plan(inputs)))
+        if queries is None:
+            return h
+        asked = as_queries(queries, inputs.num_nodes, h.device)
+        return h[asked.node] if asked.own else torch.cat([h[asked.node], h[asked.colour]], dim=-1)
+
+    def _features(self, inputs: Inputs, counts: Tensor | None) -> Tensor:
+        if inputs.x.dim() != 2 or inputs.x.size(1) != self.in_channels:
+            raise ValueError(
+                f"x has shape {list(inputs.x.shape)}, expected [num_nodes, {self.in_channels}]: the model was made with "
+                f"in_channels={self.in_channels}. A graph without features may use x = torch.ones(num_nodes, 1)."
+            )
+        if self.identity != "fast":
+            return inputs.x
+        if counts is None:
+            edge_index, size = inputs.edge_index, inputs.num_nodes
+            counts = self._kept.get(
+                edge_index, "counts", lambda: cycle_features(edge_index, size, self.cycle_length, self.cycle_scale)
+            )
+        elif counts.shape != (inputs.num_nodes, self.cycle_length):
+            raise ValueError(f"counts has shape {list(counts.shape)}, expected [num_nodes, {self.cycle_length}].")
+        return torch.cat([inputs.x, counts.to(inputs.x)], dim=-1)
+
+    def _rounds(self, h: Tensor, inputs: Inputs, plan: Schedule | Data) -> Tensor:
+        """`num_layers` rounds of (convolution, BatchNorm, ReLU), from the nodes to the answers."""
+        if isinstance(plan, Schedule):
+            self.convs[0].check_edges(inputs.edge_index, inputs.edge_attr, inputs.edge_weight)
+            weight = self.convs[0].operator.edge_values(inputs.edge_index, inputs.num_nodes, inputs.edge_weight, h.dtype)
+            h = h[plan.node]
+            for conv, norm, round_ in zip(self.convs, self.norms, plan.rounds, strict=True):
+                h = norm(conv.operator(h, round_, weight, inputs.edge_attr)).relu_()
+            return h[plan.answer]
+        edge = {"edge_attr": inputs.edge_attr, "edge_weight": inputs.edge_weight}
+        edge = {name: values[plan.edge] for name, values in edge.items() if values is not None}
+        colour = {"coloured": plan.coloured} if self.identity == "full" else {}
+        h = h[plan.node]
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            h = norm(conv(h, plan.edge_index, **edge, **colour)).relu()
+        return h[plan.query_row]
+
+    def _read(self, h: Tensor) -> Tensor:
+        return self.lin_out(l2_normalize(h, dim=-1) if self.normalize else h)
+
+    @torch.compiler.disable
+    def _plain_plan(self, inputs: Inputs) -> Schedule | Data:
+        rows = plain_rows(inputs.edge_index, inputs.num_nodes)
+        if not self.named:
+            return rows
+        return self._kept.get(inputs.edge_index, inputs.num_nodes, lambda: self._schedule(rows, inputs, "graph"))
+
+    @torch.compiler.disable
+    def _plan(
+        self, inputs: Inputs, queries: Tensor | None, graph: IdentityGraph | None, engine: Engine | None
+    ) -> Schedule | Data:
+        if engine is None:
+            engine = "trimmed" if self.named else "graph"
+        elif engine not in get_args(Engine):
+            raise ValueError(f"engine is {engine!r}, expected one of {', '.join(get_args(Engine))}.")
+        elif engine == "trimmed" and not self.named:
+            raise ValueError("engine='trimmed' is for the named layers; a layer of your own runs with engine='graph'.")
+
+        def make() -> Schedule | Data:
+            # Layers that are not ours take degrees from the rows they see. One hop more makes those of the rim whole.
+            hops = self.num_layers + (engine == "ego" and not self.named)
+            rows = rows_of(inputs.edge_index, inputs.num_nodes, hops, queries, engine) if graph is None else graph
+            return self._schedule(rows, inputs, engine) if self.named else rows
+
+        if graph is not None and not self.named:
+            return graph
+        if graph is None and queries is not None:
+            return make()  # nothing to remember it by: whoever asks the same again builds the identity graph before
+        return self._kept.get(inputs.edge_index if graph is None else graph.edge_index, (engine, inputs.num_nodes), make)
+
+    def _schedule(self, rows: Data, inputs: Inputs, engine: Engine) -> Schedule:
+        loops = inputs.edge_index.size(1) if self.convs[0].operator.self_loops else None
+        return schedule_of(rows, self.num_layers, engine, loops)
+
+    def _check_prebuilt(self, graph: IdentityGraph, queries: Tensor | None, engine: Engine | None) -> None:
+        if self.identity != "full":
+            raise ValueError(
+                f"graph is an identity graph, but the model has identity={self.identity!r}. Pass x and edge_index of "
+                "the original graph alone, or make the model with identity='full'."
+            )
+        if queries is not None:
+            raise ValueError("both graph and queries were given; an identity graph holds its queries. Pass one of them.")
+        if engine == "ego":
+            raise ValueError("engine='ego' makes its own ego networks. Leave graph out and pass queries.")
+        built_for = int(torch.as_tensor(graph.num_layers).min())
+        if built_for < self.num_layers:
+            raise ValueError(
+                f"the identity graph was built for {built_for} rounds, but the model has {self.num_layers} layers. "
+                f"Build it with identity_graph(data, num_layers={self.num_layers})."
+            )

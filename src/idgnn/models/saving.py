@@ -1,0 +1,61 @@
+"""Models on disk: the weights as safetensors, the settings as JSON. No pickle, so loading runs no code."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Self
+
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+_WEIGHTS, _SETTINGS = "model.safetensors", "model.json"
+
+
+class Saved(nn.Module):
+    """A module that is made from plain settings and can be saved with them."""
+
+    settings: dict[str, Any]
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes the model into `folder`; each file is complete before it takes its name."""
+        for name, value in self.settings.items():
+            if not isinstance(value, str | int | float | bool | None):
+                raise ValueError(
+                    f"the model was made with {name}={value!r}, which is code and cannot be written to a file. Save "
+                    "model.state_dict() with safetensors.torch.save_file instead, and make the model again in code."
+                )
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        state = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
+        _replace(folder / _WEIGHTS, lambda path: save_file(state, path))
+        text = json.dumps({"class": type(self).__name__, "settings": self.settings}, indent=2) + "\n"
+        _replace(folder / _SETTINGS, lambda path: path.write_text(text))
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """Reads a model that :meth:`save` wrote."""
+        folder = Path(folder)
+        for name in (_SETTINGS, _WEIGHTS):
+            if not (folder / name).is_file():
+                raise ValueError(f"there is no {name} in {folder}, expected a folder that {cls.__name__}.save wrote.")
+        try:
+            written = json.loads((folder / _SETTINGS).read_text())
+            name, settings = written["class"], written["settings"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{folder / _SETTINGS} is not what {cls.__name__}.save wrote: {error!r}.") from None
+        if name != cls.__name__:
+            raise ValueError(f"{folder} holds a {name}, expected a {cls.__name__}. Load it with {name}.load.")
+        model = cls(**settings)
+        model.load_state_dict(load_file(folder / _WEIGHTS))
+        return model
+
+
+def _replace(path: Path, write: Any) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write(temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,140 @@
+"""What the library is compared with: one coloured copy of the whole graph per query, every layer from its equation.
+
+Plain dense PyTorch over the parameters of the model in question. Nothing here calls the library's own rounds.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from idgnn import IDGNN, IdentityConv
+
+
+def embeddings(model: IDGNN, x: Tensor, edge_index: Tensor, asked: list[tuple[int, int]], **edge: Tensor) -> Tensor:
+    """The embedding of node u when node v is coloured, for each (u, v) asked."""
+    after = {}
+    for _, colour in asked:
+        coloured = torch.arange(x.size(0)) == colour
+        after[colour] = network(model, x, edge_index, coloured, **edge)
+    return torch.stack([after[colour][node] for node, colour in asked])
+
+
+def network(model: IDGNN, x: Tensor, edge_index: Tensor, coloured: Tensor, **edge: Tensor) -> Tensor:
+    """The whole encoder in evaluation mode on one copy of the graph."""
+    h = linear(model.lin_in, x).clamp(min=0)
+    for conv, norm in zip(model.convs, model.norms, strict=True):
+        h = batch_norm(norm.module, one_round(conv, h, edge_index, coloured, **edge)).clamp(min=0)
+    if model.normalize:
+        h = h / h.norm(dim=1, keepdim=True).clamp(min=1e-12)
+    return linear(model.lin_out, h)
+
+
+def linear(layer: nn.Linear, x: Tensor) -> Tensor:
+    out = x @ layer.weight.t()
+    return out if layer.bias is None else out + layer.bias
+
+
+def batch_norm(norm: nn.BatchNorm1d, x: Tensor) -> Tensor:
+    return (x - norm.running_mean) / (norm.running_var + norm.eps).sqrt() * norm.weight + norm.bias
+
+
+def one_round(
+    conv: IdentityConv,
+    h: Tensor,
+    edge_index: Tensor,
+    coloured: Tensor,
+    edge_weight: Tensor | None = None,
+    edge_attr: Tensor | None = None,
+) -> Tensor:
+    """One round of Eq. 3 on all nodes of a graph."""
+    edges = list(zip(*edge_index.tolist(), strict=True))
+    operator = conv.operator
+    if conv.conv == "gcn":
+        return gcn(operator, h, edges, coloured, edge_weight)
+    if conv.conv == "sage":
+        return sage(operator, h, edges, coloured)
+    if conv.conv == "gat":
+        return gat(operator, h, edges, coloured)
+    if conv.conv == "gin":
+        return gin(operator, h, edges, coloured)
+    return gine(operator, h, edges, coloured, edge_attr)
+
+
+def sent(operator: nn.Module, h: Tensor, coloured: Tensor) -> Tensor:
+    """The message of every node: W_1 h if it is coloured, W_0 h if it is not."""
+    plain = linear(operator.lin, h)
+    if operator.lin_coloured is None:
+        return plain
+    return torch.where(coloured[:, None], linear(operator.lin_coloured, h), plain)
+
+
+def gcn(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor, edge_weight: Tensor | None) -> Tensor:
+    """D^-1/2 (A + I) D^-1/2 times the messages; a self-loop that is there already takes the place of that of I."""
+    size = h.size(0)
+    cells = [[h.new_zeros(()) for _ in range(size)] for _ in range(size)]  # cells[target][source]
+    for node in range(size):
+        cells[node][node] = h.new_ones(())
+    for number, (source, target) in enumerate(edges):
+        weight = h.new_ones(()) if edge_weight is None else edge_weight[number]
+        cells[target][source] = weight if source == target else cells[target][source] + weight
+    adjacency = torch.stack([torch.stack(row) for row in cells])
+    scale = adjacency.sum(1) ** -0.5
+    out = scale[:, None] * adjacency * scale @ sent(operator, h, coloured)
+    return out if operator.bias is None else out + operator.bias
+
+
+def sage(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor) -> Tensor:
+    """Eq. 2: ReLU messages, their maximum (mean, sum), beside the node's own state."""
+    messages = sent(operator, h, coloured).clamp(min=0)
+    collected = []
+    for node in range(h.size(0)):
+        arriving = [messages[source] for source, target in edges if target == node]
+        stack = torch.stack(arriving) if arriving else messages.new_zeros(1, messages.size(1))
+        collected.append({"max": stack.amax(0), "mean": stack.mean(0), "sum": stack.sum(0)}[operator.aggr])
+    return linear(operator.lin_out, torch.cat([torch.stack(collected), h], dim=1))
+
+
+def gat(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor) -> Tensor:
+    """Attention over the in-neighbours and the node itself; the asking side is never coloured."""
+    heads = operator.heads
+    messages = sent(operator, h, coloured).view(h.size(0), heads, -1)
+    asking = linear(operator.lin, h).view(h.size(0), heads, -1)
+    out = []
+    for node in range(h.size(0)):
+        sources = [source for source, target in edges if target == node and source != node] + [node]
+        by_head = []
+        for head in range(heads):
+            theirs = messages[sources, head]
+            score = theirs @ operator.att_source[head] + asking[node, head] @ operator.att_target[head]
+            score = torch.where(score > 0, score, operator.negative_slope * score)
+            by_head.append(torch.softmax(score, 0) @ theirs)
+        out.append(torch.cat(by_head))
+    stacked = torch.stack(out)
+    return stacked if operator.bias is None else stacked + operator.bias
+
+
+def gin(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor) -> Tensor:
+    """V ReLU(W_0 (1 + eps) h_u + sum of W h_s + b) + c."""
+    weight = operator.lin.weight
+    coloured_weight = weight if operator.lin_coloured is None else operator.lin_coloured.weight
+    messages = torch.where(coloured[:, None], h @ coloured_weight.t(), h @ weight.t())
+    total = []
+    for node in range(h.size(0)):
+        inside = weight @ h[node] * (1 + operator.eps) + operator.lin.bias
+        for source, target in edges:
+            if target == node:
+                inside = inside + messages[source]
+        total.append(inside)
+    return linear(operator.lin_out, torch.stack(total).clamp(min=0))
+
+
+def gine(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor, edge_attr: Tensor) -> Tensor:
+    """MLP((1 + eps) h_u + sum of ReLU(h_s + E f)); a coloured source sends ReLU(W_1 h_s + E_1 f)."""
+    total = [(1 + operator.eps) * h[node] for node in range(h.size(0))]
+    for number, (source, target) in enumerate(edges):
+        if coloured[source]:
+            message = operator.lin_coloured.weight @ h[source] + linear(operator.lin_edge_coloured, edge_attr[number])
+        else:
+            message = h[source] + linear(operator.lin_edge, edge_attr[number])
+        total[target] = total[target] + message.clamp(min=0)
+    first, _, last = operator.mlp
+    return linear(last, linear(first, torch.stack(total)).clamp(min=0))

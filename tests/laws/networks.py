@@ -1,0 +1,111 @@
+"""The networks that the laws are checked on: every named layer and option, float64, nothing left at its default."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from idgnn import IDGNN, IdentityConv
+from tests.laws.graphs import CHANNELS, EDGE_DIM
+
+WIDTH = 4
+OUT = 2
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A layer by name, its options, and what it takes of the edges."""
+
+    conv: str
+    options: dict[str, Any] = field(default_factory=dict)
+    takes: str | None = None
+
+    def edge(self, data: Data) -> dict[str, Tensor]:
+        return {} if self.takes is None else {self.takes: data[self.takes]}
+
+
+KINDS = {
+    "gcn": Kind("gcn"),
+    "gcn-weighted": Kind("gcn", takes="edge_weight"),
+    "sage-max": Kind("sage", {"aggr": "max"}),
+    "sage-mean": Kind("sage", {"aggr": "mean"}),
+    "sage-sum": Kind("sage", {"aggr": "sum"}),
+    "gat": Kind("gat"),
+    "gat-2-heads": Kind("gat", {"heads": 2}),
+    "gin": Kind("gin"),
+    "gine": Kind("gine", {"edge_dim": EDGE_DIM}, takes="edge_attr"),
+}
+
+
+def encoder(kind: Kind, num_layers: int, identity: str = "full") -> IDGNN:
+    """In evaluation mode, with random running statistics."""
+    model = IDGNN(CHANNELS, WIDTH, OUT, num_layers, kind.conv, identity, cycle_length=4, **kind.options)
+    return randomised(model).eval()
+
+
+def layer(kind: Kind, identity: bool = True, out_channels: int = WIDTH) -> IdentityConv:
+    return randomised(IdentityConv(kind.conv, CHANNELS, out_channels, identity=identity, **kind.options))
+
+
+def randomised(module: nn.Module) -> nn.Module:
+    """Biases that are not zero, norms that are not the identity, an epsilon that counts."""
+    module = module.double()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.normal_(std=0.7)
+        for part in module.modules():
+            if isinstance(part, nn.BatchNorm1d):
+                part.running_mean.normal_()
+                part.running_var.uniform_(0.5, 2)
+                part.weight.uniform_(0.5, 1.5)
+            if hasattr(part, "eps") and part.__class__.__name__.startswith("IdentityGIN"):
+                part.eps = 0.3
+    return module
+
+
+def with_plain_weights(module: nn.Module) -> nn.Module:
+    """Gives coloured messages the weights of plain ones. Changes `module`."""
+    with torch.no_grad():
+        for part in module.modules():
+            if getattr(part, "lin_coloured", None) is not None:
+                if hasattr(part, "lin"):
+                    part.lin_coloured.weight.copy_(part.lin.weight)
+                    if part.lin_coloured.bias is not None:
+                        part.lin_coloured.bias.copy_(part.lin.bias)
+                else:  # GINE: the plain message takes the state as it is
+                    part.lin_coloured.weight.copy_(torch.eye(part.lin_coloured.in_features))
+                    part.lin_edge_coloured.load_state_dict(part.lin_edge.state_dict())
+    return module
+
+
+def plain_twin(model: IDGNN) -> IDGNN:
+    """The plain GNN with the weights that `model` gives to plain messages."""
+    twin = IDGNN(**{**model.settings, "identity": "none"}).double().eval()
+    missing, extra = twin.load_state_dict(model.state_dict(), strict=False)
+    assert not missing
+    assert all("coloured" in name for name in extra)
+    for mine, theirs in zip(model.convs, twin.convs, strict=True):
+        if hasattr(mine.operator, "eps"):
+            theirs.operator.eps = mine.operator.eps
+    return twin
+
+
+def assert_same(ours: Tensor, theirs: Tensor, tolerance: float = 1e-10) -> None:
+    """Equal up to `tolerance`, relative to the largest number where that is above 1."""
+    assert ours.shape == theirs.shape, f"shapes {list(ours.shape)} and {list(theirs.shape)} differ"
+    assert ours.isfinite().all(), "there are NaN or infinite numbers"
+    if ours.numel():
+        scale = max(1.0, float(theirs.abs().max()))
+        difference = float((ours - theirs).abs().max())
+        assert difference <= tolerance * scale, f"differ by {difference} where the largest number is {scale}"
+
+
+def value_and_gradients(run, inputs: list[Tensor], parameters: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """What `run(*inputs)` returns, and the gradients of a fixed weighted sum of it."""
+    inputs = [value.detach().clone().requires_grad_() for value in inputs]
+    out = run(*inputs)
+    weights = torch.linspace(-1.3, 1.7, out.numel(), dtype=out.dtype).view_as(out)
+    wanted = inputs + parameters
+    return out.detach(), list(torch.autograd.grad((out * weights).sum(), wanted, materialize_grads=True))

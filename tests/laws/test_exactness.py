@@ -1,0 +1,109 @@
+"""Identity graph == Algorithm 1 == one coloured copy of the graph per query: outputs and all gradients."""
+
+import hypothesis.strategies as st
+import pytest
+import torch
+from hypothesis import given, settings
+from torch_geometric.data import Data
+
+from tests.laws import brute_force
+from tests.laws.graphs import as_pairs, graphs, queries
+from tests.laws.networks import (
+    KINDS,
+    assert_same,
+    encoder,
+    layer,
+    plain_twin,
+    value_and_gradients,
+    with_plain_weights,
+)
+
+ENGINES = ("trimmed", "graph", "ego")
+
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+
+
+@pytest.mark.parametrize("num_layers", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+@settings(max_examples=10)
+@given(data=st.data())
+def test_every_engine_is_brute_force(kind, num_layers, data):
+    graph = data.draw(graphs())
+    asked = data.draw(queries(graph.num_nodes))
+    model = encoder(kind, num_layers)
+    parameters = list(model.parameters())
+    names = list(kind.edge(graph))
+    inputs = [graph.x, *kind.edge(graph).values()]
+
+    def reference(x, *edge):
+        listed = as_pairs(asked, graph.num_nodes)
+        return brute_force.embeddings(model, x, graph.edge_index, listed, **dict(zip(names, edge, strict=True)))
+
+    expected, expected_gradients = value_and_gradients(reference, inputs, parameters)
+    for engine in ENGINES:
+
+        def ours(x, *edge, engine=engine):
+            edge = dict(zip(names, edge, strict=True))
+            return model(x, graph.edge_index, queries=asked, engine=engine, **edge)
+
+        out, gradients = value_and_gradients(ours, inputs, parameters)
+        assert_same(out, expected, 1e-10)
+        for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
+            assert_same(gradient, expected_gradient, 1e-9)
+
+
+@pytest.mark.parametrize("identity", [True, False])
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+@settings(max_examples=20)
+@given(data=st.data())
+def test_one_layer_is_its_equation_whoever_is_coloured(kind, identity, data):
+    graph = data.draw(graphs())
+    mask = st.lists(st.booleans(), min_size=graph.num_nodes, max_size=graph.num_nodes)
+    coloured = torch.tensor(data.draw(mask) if identity else [False] * graph.num_nodes)
+    conv = layer(kind, identity)
+    names = list(kind.edge(graph))
+    inputs = [graph.x, *kind.edge(graph).values()]
+
+    def reference(x, *edge):
+        return brute_force.one_round(conv, x, graph.edge_index, coloured, **dict(zip(names, edge, strict=True)))
+
+    def ours(x, *edge):
+        return conv(x, graph.edge_index, coloured=coloured, **dict(zip(names, edge, strict=True)))
+
+    out, gradients = value_and_gradients(ours, inputs, list(conv.parameters()))
+    expected, expected_gradients = value_and_gradients(reference, inputs, list(conv.parameters()))
+    assert_same(out, expected, 1e-12)
+    for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
+        assert_same(gradient, expected_gradient, 1e-11)
+    if not coloured.any():
+        assert torch.equal(conv(graph.x, graph.edge_index, **kind.edge(graph)), out)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+@settings(max_examples=15)
+@given(data=st.data())
+def test_equal_weights_give_back_the_plain_gnn(kind, data):
+    """Proposition 1: with both message functions equal an ID-GNN is its GNN."""
+    graph = data.draw(graphs())
+    asked = data.draw(queries(graph.num_nodes))
+    model = with_plain_weights(encoder(kind, data.draw(st.integers(1, 4))))
+    read = [node for node, _ in as_pairs(asked, graph.num_nodes)]
+    expected = plain_twin(model)(graph.x, graph.edge_index, **kind.edge(graph))[read]
+    for engine in ENGINES:
+        assert_same(model(graph.x, graph.edge_index, queries=asked, engine=engine, **kind.edge(graph)), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+def test_a_colour_that_is_seen_makes_a_difference(kind):
+    """The other laws would also hold for a library that forgets the colour."""
+    edge_index = torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]])
+    data = Data(
+        x=torch.randn(3, 3, dtype=torch.double),
+        edge_index=edge_index,
+        edge_weight=torch.rand(6, dtype=torch.double) + 0.5,
+        edge_attr=torch.randn(6, 2, dtype=torch.double),
+    )
+    model = encoder(kind, 3)
+    plain = plain_twin(model)(data.x, edge_index, **kind.edge(data))
+    for engine in ENGINES:
+        assert (model(data.x, edge_index, engine=engine, **kind.edge(data)) - plain).abs().max() > 1e-3
