@@ -60,7 +60,8 @@ def write(path: Path, figures: list[Figure]) -> None:
     record = {
         "date": datetime.date.today().isoformat(),
         "machine": {"processor": processor(), "threads": torch.get_num_threads(), "system": platform.platform()},
-        "versions": {name: version(name) for name in ("idgnn", "torch", "torch-geometric")} | {"python": platform.python_version()},
+        "versions": {name: version(name) for name in ("idgnn", "torch", "torch-geometric")}
+        | {"python": platform.python_version()},
         "figures": [figure.as_dict() for figure in figures],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +73,11 @@ def write(path: Path, figures: list[Figure]) -> None:
 def processor() -> str:
     """The name of the processor, where the system tells it."""
     info = Path("/proc/cpuinfo")
-    names = [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
+    names = (
+        [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        if info.exists()
+        else []
+    )
     return names[0] if names else platform.processor()
 
 

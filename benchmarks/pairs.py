@@ -24,7 +24,9 @@ def run(folder: Path) -> list[Figure]:
     """Training steps of one model on 8 PROTEINS graphs with 1000 random pairs each, K = 5."""
     generator = torch.Generator().manual_seed(0)
     graphs = tu_graphs(folder, "PROTEINS")
-    batch = Batch.from_data_list([graphs[i] for i in torch.randperm(len(graphs), generator=generator)[:GRAPHS].tolist()])
+    batch = Batch.from_data_list(
+        [graphs[i] for i in torch.randperm(len(graphs), generator=generator)[:GRAPHS].tolist()]
+    )
     sizes = batch.ptr.diff()
     pairs = torch.cat(
         [start + torch.randint(int(n), (2, PAIRS), generator=generator) for start, n in zip(batch.ptr, sizes)], dim=1
@@ -45,7 +47,9 @@ def run(folder: Path) -> list[Figure]:
     contenders = {"ours": lambda: step(ours, "trimmed"), "copies": lambda: step(copies, "graph")}
     times = take_turns(contenders, rounds=6)
     return [
-        at_least("pair queries, training step, a copy per source : identity graph", ratio(times, "copies", "ours"), 2.5, "x"),
+        at_least(
+            "pair queries, training step, a copy per source : identity graph", ratio(times, "copies", "ours"), 2.5, "x"
+        ),
         at_least("pair queries, rows, a copy per source : identity graph", copies.num_nodes / ours.num_nodes, 1.0, "x"),
     ]
 

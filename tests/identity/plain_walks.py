@@ -20,7 +20,8 @@ def plain_powers(edge_index: Tensor, num_nodes: int, length: int) -> np.ndarray:
 
 
 def plain_cycle_counts(edge_index: Tensor, num_nodes: int, length: int) -> Tensor:
-    diagonals = [[int(power[v, v]) for power in plain_powers(edge_index, num_nodes, length)] for v in range(num_nodes)]
+    powers = plain_powers(edge_index, num_nodes, length)
+    diagonals = [[int(power[v, v]) for power in powers] for v in range(num_nodes)]
     return torch.tensor(diagonals, dtype=torch.float64).view(num_nodes, length)
 
 

@@ -20,9 +20,9 @@ def embeddings(model: IDGNN, x: Tensor, edge_index: Tensor, asked: list[tuple[in
 
 def network(model: IDGNN, x: Tensor, edge_index: Tensor, coloured: Tensor, **edge: Tensor) -> Tensor:
     """The whole encoder in evaluation mode on one copy of the graph."""
-    h = linear(model.lin_in, x).clamp(min=0)
+    h = linear(model.lin_in, x).relu()
     for conv, norm in zip(model.convs, model.norms, strict=True):
-        h = batch_norm(norm.module, one_round(conv, h, edge_index, coloured, **edge)).clamp(min=0)
+        h = batch_norm(norm.module, one_round(conv, h, edge_index, coloured, **edge)).relu()
     if model.normalize:
         h = h / h.norm(dim=1, keepdim=True).clamp(min=1e-12)
     return linear(model.lin_out, h)
@@ -84,7 +84,7 @@ def gcn(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor, edge_weig
 
 def sage(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor) -> Tensor:
     """Eq. 2: ReLU messages, their maximum (mean, sum), beside the node's own state."""
-    messages = sent(operator, h, coloured).clamp(min=0)
+    messages = sent(operator, h, coloured).relu()
     collected = []
     for node in range(h.size(0)):
         arriving = [messages[source] for source, target in edges if target == node]
@@ -124,7 +124,7 @@ def gin(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor) -> Tensor
             if target == node:
                 inside = inside + messages[source]
         total.append(inside)
-    return linear(operator.lin_out, torch.stack(total).clamp(min=0))
+    return linear(operator.lin_out, torch.stack(total).relu())
 
 
 def gine(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor, edge_attr: Tensor) -> Tensor:
@@ -135,6 +135,5 @@ def gine(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor, edge_att
             message = operator.lin_coloured.weight @ h[source] + linear(operator.lin_edge_coloured, edge_attr[number])
         else:
             message = h[source] + linear(operator.lin_edge, edge_attr[number])
-        total[target] = total[target] + message.clamp(min=0)
-    first, _, last = operator.mlp
-    return linear(last, linear(first, torch.stack(total)).clamp(min=0))
+        total[target] = total[target] + message.relu()
+    return linear(operator.lin_out, linear(operator.lin_in, torch.stack(total)).relu())

@@ -55,20 +55,23 @@ KINDS = (_anything, _undirected, _no_edges, _path, _cycle, _hub, _clique, _two_c
 
 
 @st.composite
-def graphs(draw, max_nodes: int = 6) -> Data:
-    """A graph with float64 features `x`, `edge_weight` and `edge_attr` of its edges, in an order of its own."""
+def graphs(draw, max_nodes: int = 6, repeated_loops: bool = True) -> Data:
+    """A graph with float64 features `x`, `edge_weight` and `edge_attr` of its edges, in an order of its own.
+
+    Without `repeated_loops` a node has at most one self-loop: GCN keeps one, and which of several weights counts is
+    nobody's promise.
+    """
     size = draw(st.integers(1, max_nodes))
     edges = draw(st.permutations(draw(st.sampled_from(KINDS))(draw, size)))
+    if not repeated_loops:
+        loops = {edge for edge in edges if edge[0] == edge[1]}
+        edges = [edge for edge in edges if edge[0] != edge[1]] + sorted(loops)
     edge_index = torch.tensor(edges, dtype=torch.long).reshape(-1, 2).t().contiguous()
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**16)))
-    weight = torch.rand(len(edges), generator=generator, dtype=torch.double) + 0.5
-    # GCN keeps one self-loop per node; which of several unequal ones is nobody's promise.
-    loop = edge_index[0] == edge_index[1]
-    weight[loop] = 0.7 + 0.1 * edge_index[0, loop].double()
     return Data(
         x=torch.randn(size, CHANNELS, generator=generator, dtype=torch.double),
         edge_index=edge_index,
-        edge_weight=weight,
+        edge_weight=torch.rand(len(edges), generator=generator, dtype=torch.double) + 0.5,
         edge_attr=torch.randn(len(edges), EDGE_DIM, generator=generator, dtype=torch.double),
     )
 

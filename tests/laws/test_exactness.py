@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from torch_geometric.data import Data
 
 from tests.laws import brute_force
-from tests.laws.graphs import as_pairs, graphs, queries
+from tests.laws.graphs import as_pairs, queries
 from tests.laws.networks import (
     KINDS,
     assert_same,
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.U
 @settings(max_examples=10)
 @given(data=st.data())
 def test_every_engine_is_brute_force(kind, num_layers, data):
-    graph = data.draw(graphs())
+    graph = data.draw(kind.graphs())
     asked = data.draw(queries(graph.num_nodes))
     model = encoder(kind, num_layers)
     parameters = list(model.parameters())
@@ -57,7 +57,7 @@ def test_every_engine_is_brute_force(kind, num_layers, data):
 @settings(max_examples=20)
 @given(data=st.data())
 def test_one_layer_is_its_equation_whoever_is_coloured(kind, identity, data):
-    graph = data.draw(graphs())
+    graph = data.draw(kind.graphs())
     mask = st.lists(st.booleans(), min_size=graph.num_nodes, max_size=graph.num_nodes)
     coloured = torch.tensor(data.draw(mask) if identity else [False] * graph.num_nodes)
     conv = layer(kind, identity)
@@ -84,7 +84,7 @@ def test_one_layer_is_its_equation_whoever_is_coloured(kind, identity, data):
 @given(data=st.data())
 def test_equal_weights_give_back_the_plain_gnn(kind, data):
     """Proposition 1: with both message functions equal an ID-GNN is its GNN."""
-    graph = data.draw(graphs())
+    graph = data.draw(kind.graphs())
     asked = data.draw(queries(graph.num_nodes))
     model = with_plain_weights(encoder(kind, data.draw(st.integers(1, 4))))
     read = [node for node, _ in as_pairs(asked, graph.num_nodes)]

@@ -55,7 +55,9 @@ AWKWARD = SIMPLE | {
 
 def as_data(graph: nx.Graph) -> Data:
     """Every edge of an undirected graph in both directions, the edges in no order, and x = [1] in float64."""
-    edges = torch.tensor(list(graph.to_directed().edges()), dtype=torch.long).view(-1, 2)
+    edges = torch.tensor(list(graph.edges()), dtype=torch.long).view(-1, 2)
+    if not graph.is_directed():
+        edges = torch.cat([edges, edges[edges[:, 0] != edges[:, 1]].flip(1)])
     edges = edges[torch.randperm(len(edges), generator=torch.Generator().manual_seed(0))]
     return Data(x=torch.ones(len(graph), 1, dtype=torch.float64), edge_index=edges.t().contiguous())
 

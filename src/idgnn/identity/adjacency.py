@@ -1,4 +1,4 @@
-"""Neighbour lists as two flat tensors, and the one operation everything here is made of: all neighbours of many rows."""
+"""Neighbour lists as flat tensors, and the one operation all else is made of: the neighbours of many rows at once."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
@@ -26,13 +28,17 @@ def carry_attributes(data: Data, graph: Data) -> None:
     graph.num_nodes = graph.node.numel()
 
 
-def regroup(graph: Data, data: Batch) -> Batch:
-    """Orders rows and edges by the graph they belong to, as `Batch.from_data_list` has them, with all it keeps."""
+def regroup(graph: Any, data: Any) -> Any:
+    """Orders rows and edges by the graph they belong to, as `Batch.from_data_list` has them, with all it keeps.
+
+    `data` is a `Batch`, and so is the result; PyG gives batches the class of their graphs when they are made, so that
+    no static type fits them.
+    """
     row_order = torch.argsort(graph.batch, stable=True)
     edge_order = torch.argsort(graph.batch[graph.edge_index[1]], stable=True)
     moved, edge_moved = _inverse(row_order), _inverse(edge_order)
 
-    batch = Batch(_base_cls=type(graph))
+    batch: Any = Batch(_base_cls=type(graph))
     for key, value in graph.to_dict().items():
         if key in ROW_KEYS or key == "batch":
             batch[key] = value[row_order]
@@ -50,7 +56,7 @@ def regroup(graph: Data, data: Batch) -> Batch:
     return batch
 
 
-def _keep_sizes(batch: Batch, data: Batch) -> None:
+def _keep_sizes(batch: Any, data: Any) -> None:
     """Sets what PyG keeps beside the tensors to take a batch apart again. Changes `batch`."""
     size = data.num_graphs
     row_ptr = pointers(batch.batch, size)

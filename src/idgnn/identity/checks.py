@@ -46,6 +46,12 @@ def check_graph(data: Data) -> int:
     return num_nodes
 
 
+def edges_of(data: Data) -> Tensor:
+    """The `edge_index` of a graph that was checked, as 64-bit integers."""
+    assert data.edge_index is not None
+    return data.edge_index.long()
+
+
 def check_pairs(pairs: Tensor, num_nodes: int) -> None:
     """Refuses anything but an integer `[2, num_pairs]` tensor of node ids with at least one pair."""
     if not isinstance(pairs, Tensor) or pairs.dim() != 2 or pairs.size(0) != 2:
@@ -72,7 +78,9 @@ def check_roots(roots: Tensor, num_nodes: int) -> None:
 def check_num_layers(num_layers: int) -> None:
     """Refuses a number of message-passing rounds below one."""
     if isinstance(num_layers, bool) or not isinstance(num_layers, int) or num_layers < 1:
-        raise ValueError(f"num_layers is {num_layers!r}, expected a whole number of at least 1: the rounds of messages.")
+        raise ValueError(
+            f"num_layers is {num_layers!r}, expected a whole number of at least 1: the rounds of messages."
+        )
 
 
 def check_count_options(num_nodes: int, length: int, memory: int) -> None:
@@ -93,7 +101,11 @@ def check_features(x: Tensor, num_nodes: int) -> None:
             f"x has {x.size(0)} rows but the graph has {num_nodes} nodes, expected one row of features per node."
         )
     if x.is_floating_point() and not bool(torch.isfinite(x).all()):
-        bad = (~torch.isfinite(x)).flatten(1).any(1).nonzero().flatten() if x.dim() > 1 else (~torch.isfinite(x)).nonzero().flatten()
+        bad = (
+            (~torch.isfinite(x)).flatten(1).any(1).nonzero().flatten()
+            if x.dim() > 1
+            else (~torch.isfinite(x)).nonzero().flatten()
+        )
         raise ValueError(
             f"x holds NaN or infinite features in {bad.numel()} rows, the first is row {int(bad[0])}; expected finite "
             "numbers. Clean them before, for example with torch.nan_to_num(x)."
@@ -103,12 +115,16 @@ def check_features(x: Tensor, num_nodes: int) -> None:
 def check_edge_rows(values: Tensor, num_edges: int, name: str) -> None:
     """Refuses edge attributes or weights that are not one row per edge."""
     if values.size(0) != num_edges:
-        raise ValueError(f"{name} has {values.size(0)} rows but edge_index has {num_edges} edges, expected one per edge.")
+        raise ValueError(
+            f"{name} has {values.size(0)} rows but edge_index has {num_edges} edges, expected one per edge."
+        )
 
 
 def _check_ids(ids: Tensor, num_nodes: int, name: str) -> None:
     if ids.dtype not in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8):
-        raise ValueError(f"{name} has dtype {ids.dtype}, expected whole numbers. Convert with {name.split()[-1]}.long().")
+        raise ValueError(
+            f"{name} has dtype {ids.dtype}, expected whole numbers. Convert with {name.split()[-1]}.long()."
+        )
     if ids.numel() == 0:
         return
     low, high = int(ids.min()), int(ids.max())

@@ -10,12 +10,14 @@ from torch import Tensor
 
 from idgnn.identity.walk_columns import Chunk, chunks, columns, on_rows
 from idgnn.identity.walk_graph import WalkGraph, walk_graph
+from idgnn.identity.walk_operator import SINGLE
 
 # A lone graph up to this size is faster as a dense matrix than through the layout of the rows.
 _DENSE_NODES = 128
-# Two states in single and two in double precision, one of them times the sizes of the columns, and a product of two.
-_BYTES = 4 + 4 + 8 + 8 + 8 + 8
-_DIRECTED_BYTES = _BYTES + 4 + 4 + 8
+# For each number of a state: a power before and after a step, the second of them also in double precision before the
+# step, and the factors and products of the sums. Directed graphs have a second state on the way back.
+_BYTES = 8 + 8 + 8 + 8 + 8
+_DIRECTED_BYTES = _BYTES + 8 + 8 + 8
 
 T = TypeVar("T")
 
@@ -35,27 +37,25 @@ def closed_walks(
     source, target = edge_index.long()
     # A node that lacks out-edges or in-edges is on no closed walk.
     on_walk = (torch.bincount(source, minlength=num_nodes) > 0) & (torch.bincount(target, minlength=num_nodes) > 0)
-    graph = walk_graph(edge_index, num_nodes, on_walk, length, probabilities)
+    graph = walk_graph(edge_index, num_nodes, on_walk, half, probabilities)
     undirected = graph.forward is graph.backward
     total = torch.zeros(graph.num_rows + 1, length, dtype=torch.float64, device=edge_index.device)
     plan = chunks(graph, memory, _BYTES if undirected else _DIRECTED_BYTES)
+    # Held for all chunks: fresh memory of this size would cost as much as the sums.
+    scratch = torch.empty(max((chunk.numbers for chunk in plan), default=0), device=edge_index.device)
     for chunk, forward, backward in on_rows(graph, tracked(plan, "closed walks", progress)):
         rows = total[chunk.start : chunk.stop]
         slot = graph.slot[chunk.start : chunk.stop]
         size = _column_sizes(graph, chunk)
-        single = 0 if probabilities else int(forward.single.min())
         out = columns(forward, backward, slot, chunk, half)
         back = out if undirected else columns(backward, forward, slot, chunk, length // 2)
         returning: Tensor | None = None
         for power, leaving in enumerate(out, start=1):  # [rows, width]
-            # A sum that stays below 2^24 may stay in single precision, the others may not.
-            state = leaving if 2 * power <= single else leaving.double()
-            leaving = state if size is None else state * size
             if returning is not None:
-                rows[:, 2 * power - 2] += (leaving * returning).sum(1)
+                rows[:, 2 * power - 2] += _inner(leaving, returning, size, scratch)
             if 2 * power <= length:
-                returning = state if undirected else next(back)
-                rows[:, 2 * power - 1] += (leaving * returning).sum(1)
+                returning = leaving if undirected else next(back)
+                rows[:, 2 * power - 1] += _inner(leaving, returning, size, scratch)
     total[:-1, 0] = _diagonal(graph)
     return total[graph.row]
 
@@ -83,6 +83,22 @@ def _dense(edge_index: Tensor, num_nodes: int, length: int, probabilities: bool)
     total[:, 1::2] = (power * power.mT).sum(2).T
     total[:, 2::2] = (power[1:] * power[:-1].mT).sum(2).T
     return total[:, :length].contiguous()
+
+
+def _inner(a: Tensor, b: Tensor, size: Tensor | None, scratch: Tensor) -> Tensor:
+    """The inner products of the rows of two matrices whose columns count `size` times: `[rows]`."""
+    if a.dtype == b.dtype == torch.float32:
+        product = torch.mul(a, b, out=scratch[: a.numel()].view_as(a))
+        total = (product if size is None else product.mul_(size.float())).sum(1)
+        # Nothing is negative: a sum below 2^24 had no part above it, and is exact. The few others are added up again.
+        rounded = (total >= SINGLE).nonzero().flatten()
+        if rounded.numel() == 0:
+            return total
+        size = size[rounded] if size is not None and size.size(0) > 1 else size
+        again = _inner(a[rounded].double(), b[rounded].double(), size, scratch)
+        return total.double().index_copy_(0, rounded, again)
+    a, b = a.double(), b.double()
+    return torch.bmm((a if size is None else a * size).unsqueeze(1), b.unsqueeze(2)).view(-1)
 
 
 def _diagonal(graph: WalkGraph) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from idgnn.identity.checks import check_graph, check_num_layers
+from idgnn.identity.checks import check_graph, check_num_layers, edges_of
 from idgnn.identity.cone import cones
 from idgnn.identity.queries import Queries, as_queries
 
@@ -35,16 +35,16 @@ def identity_cost(data: Data, num_layers: int, queries: Tensor | None = None) ->
     Example:
         >>> star = Data(edge_index=torch.tensor([[1, 2, 3, 0, 0, 0], [0, 0, 0, 1, 2, 3]]), num_nodes=4)
         >>> identity_cost(star, num_layers=3)
-        IdentityCost(rows=14, edges=30, bytes=958)
+        IdentityCost(rows=14, edges=24, bytes=814)
     """
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
-    return _cost(data, num_layers, as_queries(queries, num_nodes, data.edge_index.device))
+    return _cost(data, num_layers, as_queries(queries, num_nodes, edges_of(data).device))
 
 
 def check_fits(data: Data, num_layers: int, queries: Queries) -> None:
     """Refuses an identity graph that would not fit into the memory that is free."""
-    free = _free_memory(data.edge_index.device)
+    free = _free_memory(edges_of(data).device)
     # What a row can cost at most is cheap to know; only if that is too much is the real cost worth finding out.
     if _upper_bound(data, num_layers, queries) <= free:
         return
@@ -58,7 +58,7 @@ def check_fits(data: Data, num_layers: int, queries: Queries) -> None:
 
 
 def _cost(data: Data, num_layers: int, queries: Queries) -> IdentityCost:
-    num_nodes, edge_index = data.num_nodes or 0, data.edge_index.long()
+    num_nodes, edge_index = data.num_nodes or 0, edges_of(data)
     degree = torch.bincount(edge_index[1], minlength=num_nodes)
     rows, edges = num_nodes, edge_index.size(1)
     for cone in cones(edge_index, num_nodes, num_layers, queries):
@@ -69,13 +69,13 @@ def _cost(data: Data, num_layers: int, queries: Queries) -> IdentityCost:
 
 def _upper_bound(data: Data, num_layers: int, queries: Queries) -> int:
     """Bytes if the cone of every colour were as large as it can be for any node of this graph."""
-    num_nodes, num_edges = data.num_nodes or 0, data.edge_index.size(1)
+    num_nodes, target = data.num_nodes or 0, edges_of(data)[1]
     if num_nodes == 0:
         return 0
-    degree = int(torch.bincount(data.edge_index[1].long(), minlength=num_nodes).max())
+    degree = int(torch.bincount(target, minlength=num_nodes).max())
     cone = min(num_nodes, 1 + sum(degree**step for step in range(1, num_layers + 1)))
     colours = min(num_nodes, queries.colour.numel())
-    return colours * (cone * _row_bytes(data) + min(num_edges, cone * degree) * _edge_bytes(data))
+    return colours * (cone * _row_bytes(data) + min(target.numel(), cone * degree) * _edge_bytes(data))
 
 
 def _row_bytes(data: Data) -> int:

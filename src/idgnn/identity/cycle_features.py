@@ -49,9 +49,7 @@ def cycle_features(
         return cycle_counts(edge_index, num_nodes, length, memory=memory, progress=progress)
     check_edge_index(edge_index, num_nodes)
     check_count_options(num_nodes, length, memory)
-    walks = closed_walks(
-        edge_index, num_nodes, length, probabilities=scale == "walk", memory=memory, progress=progress
-    )
+    walks = closed_walks(edge_index, num_nodes, length, probabilities=scale == "walk", memory=memory, progress=progress)
     check_finite(walks)
     # A rounded count has the right logarithm, so nothing is said about 2^53 here.
     return walks.log1p() if scale == "log" else walks
@@ -60,4 +58,4 @@ def cycle_features(
 def check_scale(scale: str) -> None:
     """Refuses a scale that does not exist."""
     if scale not in get_args(CycleScale):
-        raise ValueError(f'scale is {scale!r}, expected one of {", ".join(map(repr, get_args(CycleScale)))}.')
+        raise ValueError(f"scale is {scale!r}, expected one of {', '.join(map(repr, get_args(CycleScale)))}.")

@@ -12,31 +12,30 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from idgnn.identity.adjacency import incoming
-from idgnn.identity.checks import check_graph, check_num_layers
+from idgnn.identity.checks import check_graph, check_num_layers, edges_of
 from idgnn.identity.cone import ball, edges_between
 from idgnn.identity.queries import as_queries
+from idgnn.identity.rows import Rows
 
 
-def ego_networks(data: Data, num_layers: int, queries: Tensor | None = None) -> Data:
+def ego_networks(data: Data, num_layers: int, queries: Tensor | None = None) -> Rows:
     """One ego network of `num_layers` hops per query, side by side in one graph.
 
-    The result has the attributes of :class:`idgnn.IdentityGraph` that speak of rows: `node`, `coloured`, `edge` and
-    `query_row`. Nodes at the rim have lost in-neighbours, so degrees must be taken from the original graph.
+    Nodes at the rim have lost in-neighbours, so degrees must be taken from the original graph.
     """
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
-    edge_index = data.edge_index.long()
+    edge_index = edges_of(data)
     asked = as_queries(queries, num_nodes, edge_index.device)
     into = incoming(edge_index, num_nodes)
     root = torch.arange(asked.node.numel(), device=edge_index.device) * num_nodes + asked.node
     key, _ = ball(into, root, num_layers, num_nodes)
     ego, node = key // num_nodes, key % num_nodes
     source, target, position = edges_between(into, key, num_nodes)
-    return Data(
-        node=node,
-        coloured=node == asked.colour[ego],
+    return Rows(
         edge_index=torch.stack([source, target]),
         edge=into.edge[position],
+        node=node,
+        coloured=node == asked.colour[ego],
         query_row=torch.searchsorted(key, root),
-        num_nodes=node.numel(),
     )

@@ -12,7 +12,7 @@ unchanged; row :math:`(r|v)` then holds exactly :math:`\mathbf{h}_{r|v}^{(K)}`.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from torch_geometric.transforms import BaseTransform
 
 from idgnn.identity.adjacency import incoming
 from idgnn.identity.batching import carry_attributes, regroup
-from idgnn.identity.checks import check_graph, check_num_layers
+from idgnn.identity.checks import check_graph, check_num_layers, edges_of
 from idgnn.identity.cone import CHUNK, cones, contains, join
 from idgnn.identity.cost import check_fits
 from idgnn.identity.queries import Queries, as_queries
@@ -46,8 +46,20 @@ class IdentityGraph(Data):
     Every other attribute of the original graph (`y`, masks, ...) is carried over as it is.
     """
 
+    if TYPE_CHECKING:  # PyG keeps attributes in a store, where no type checker finds them
+        edge_index: Tensor
+        coloured: Tensor
+        node: Tensor
+        edge: Tensor
+        arrival: Tensor
+        plain_row: Tensor
+        plain_edge: Tensor
+        query_row: Tensor
+        num_nodes: int
+        num_layers: int | Tensor
+
     def __inc__(self, key: str, value: Any, *args: Any, **kwargs: Any) -> Any:
-        """What ids grow by when graphs are put into one batch: rows count rows, nodes and edges those of the original."""
+        """What ids grow by when graphs become a batch: row ids by rows, ids of nodes and edges by the original's."""
         if key in ("query_row", "plain_row"):
             return self.num_nodes
         if key == "plain_edge":
@@ -79,7 +91,7 @@ def identity_graph(data: Data, num_layers: int, queries: Tensor | None = None) -
     """
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
-    edge_index = data.edge_index.long()
+    edge_index = edges_of(data)
     asked = as_queries(queries, num_nodes, edge_index.device)
     check_fits(data, num_layers, asked)
     cone = join(cones(edge_index, num_nodes, num_layers, asked))

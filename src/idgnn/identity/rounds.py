@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from idgnn.identity.adjacency import Adjacency, incoming, outgoing, pointers
 from idgnn.identity.identity_graph import IdentityGraph
+from idgnn.identity.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def trimmed(graph: IdentityGraph, num_layers: int, first_loop: int | None = None
     With `first_loop`, the number of edges of the original graph, every row has exactly one self-loop; it travels on
     edge `first_loop + node`.
     """
-    into = _incoming(graph, first_loop)
+    into = _incoming(Rows.of(graph), first_loop)
     plain_of = graph.plain_row[graph.node]
     targets, answer = torch.unique(graph.query_row, return_inverse=True)
     rounds: list[Round] = []
@@ -92,26 +92,26 @@ def trimmed(graph: IdentityGraph, num_layers: int, first_loop: int | None = None
     return Schedule(graph.node[targets], tuple(reversed(rounds)), answer)
 
 
-def whole(graph: Data, num_layers: int, first_loop: int | None = None) -> Schedule:
+def whole(rows: Rows, num_layers: int, first_loop: int | None = None) -> Schedule:
     """Every row of an identity graph, or of ego networks, in every round: the plain twin of :func:`trimmed`."""
-    into = _incoming(graph, first_loop)
-    rows, place = _plain_first(torch.ones_like(graph.coloured), graph.coloured)
-    owner, position = into.expand(rows)
-    every = torch.arange(rows.numel(), device=rows.device)
-    split = rows.numel() - int(graph.coloured.sum())
-    round_ = _round((place[into.neighbour[position]], owner, into.edge[position]), every, split, rows.numel())
-    return Schedule(graph.node[rows], (round_,) * num_layers, place[graph.query_row])
+    into = _incoming(rows, first_loop)
+    order, place = _plain_first(torch.ones_like(rows.coloured), rows.coloured)
+    owner, position = into.expand(order)
+    every = torch.arange(order.numel(), device=order.device)
+    split = order.numel() - int(rows.coloured.sum())
+    round_ = _round((place[into.neighbour[position]], owner, into.edge[position]), every, split, order.numel())
+    return Schedule(rows.node[order], (round_,) * num_layers, place[rows.query_row])
 
 
-def _incoming(graph: Data, first_loop: int | None) -> Adjacency:
+def _incoming(rows: Rows, first_loop: int | None) -> Adjacency:
     """The in-neighbours of every row; with `first_loop` each row has exactly one self-loop, and it comes last."""
-    edge_index, edge = graph.edge_index, graph.edge
+    edge_index, edge = rows.edge_index, rows.edge
     if first_loop is not None:
         apart = edge_index[0] != edge_index[1]
-        rows = torch.arange(graph.node.numel(), device=edge.device)
-        edge_index = torch.cat([edge_index[:, apart], rows.expand(2, -1)], dim=1)
-        edge = torch.cat([edge[apart], first_loop + graph.node])
-    into = incoming(edge_index, graph.node.numel())
+        every = torch.arange(rows.node.numel(), device=edge.device)
+        edge_index = torch.cat([edge_index[:, apart], every.expand(2, -1)], dim=1)
+        edge = torch.cat([edge[apart], first_loop + rows.node])
+    into = incoming(edge_index, rows.node.numel())
     return Adjacency(into.ptr, into.neighbour, edge[into.edge])
 
 

@@ -32,6 +32,11 @@ class Chunk:
     blocks: int
     only_roots: bool  # whether every row from first to last has a column
 
+    @property
+    def numbers(self) -> int:
+        """How many numbers one state of the chunk has."""
+        return (self.stop - self.start) * self.width
+
 
 def chunks(graph: WalkGraph, memory: int, bytes_per_number: int) -> list[Chunk]:
     """Cuts the columns of all roots into chunks whose states take at most `memory` bytes, or else a single column.
@@ -99,7 +104,9 @@ def on_rows(graph: WalkGraph, plan: Iterable[Chunk]) -> Iterator[tuple[Chunk, Wa
         yield chunk, forward, backward
 
 
-def columns(matrix: WalkOperator, transposed: WalkOperator, slot: Tensor, chunk: Chunk, powers: int) -> Iterator[Tensor]:
+def columns(
+    matrix: WalkOperator, transposed: WalkOperator, slot: Tensor, chunk: Chunk, powers: int
+) -> Iterator[Tensor]:
     """The chunk's columns of M, M^2, ..., each `[rows, width]`, in single precision as long as that is exact.
 
     A product costs entries times width operations.

@@ -36,7 +36,9 @@ class WalkGraph:
         return self.size.numel()
 
 
-def walk_graph(edge_index: Tensor, num_nodes: int, roots: Tensor, powers: int, probabilities: bool = False) -> WalkGraph:
+def walk_graph(
+    edge_index: Tensor, num_nodes: int, roots: Tensor, powers: int, probabilities: bool = False
+) -> WalkGraph:
     """Lays a graph out for the columns of the first `powers` powers of A that belong to `roots`, a bool per node.
 
     With `probabilities`, A is divided by the degrees: D^-1/2 A D^-1/2 where A is symmetric, which has the diagonal
@@ -48,12 +50,13 @@ def walk_graph(edge_index: Tensor, num_nodes: int, roots: Tensor, powers: int, p
     if num_nodes > 0 and int(torch.bincount(block).max()) > _LARGE_BLOCK:
         block, twin = connected_components(source, target, num_nodes), twins(source, target, num_nodes)
         roots = torch.zeros_like(roots).index_fill(0, twin[roots], True)  # a root makes its first twin one
+    # In a block the roots come first, and of them those without twins: so few chunks of columns have twins to weigh.
+    place = 2 * (~roots).long() + (torch.bincount(twin, minlength=num_nodes) > 1)
 
-    # Blocks in the order of their roots, then the roots of a block before its other nodes.
     block_roots, order = torch.bincount(block[roots]).sort(descending=True, stable=True)
     num_blocks = int((block_roots > 0).sum())
     rank = torch.full_like(node, num_blocks).index_copy(0, order[:num_blocks], node[:num_blocks])[block]
-    kept = torch.where(roots, 2 * rank, 2 * rank + 1).argsort(stable=True)
+    kept = (4 * rank + place).argsort(stable=True)
     kept = kept[(twin == node)[kept] & (rank < num_blocks)[kept]]
     num_rows = kept.numel()
     row = torch.full_like(node, num_rows).index_copy(0, kept, node[:num_rows])
@@ -65,5 +68,7 @@ def walk_graph(edge_index: Tensor, num_nodes: int, roots: Tensor, powers: int, p
         row = row[twin]
         source, target = source[inside], target[inside]
         size = torch.bincount(row, minlength=num_rows + 1)[:-1].double()
-    forward, backward = walk_operators(row.index_select(0, source), row.index_select(0, target), size, powers, probabilities)
+    forward, backward = walk_operators(
+        row.index_select(0, source), row.index_select(0, target), size, powers, probabilities
+    )
     return WalkGraph(row, size, slot, block_ptr, block_roots[:num_blocks], forward, backward)

@@ -10,7 +10,7 @@ from torch import Tensor
 from idgnn.identity.adjacency import pointers
 
 # Whole numbers below it, and their sums up to it, are exact in single precision.
-_SINGLE = 2**24
+SINGLE = 2**24
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _single_powers(row: Tensor, column: Tensor, entry: Tensor, size: Tensor, pow
     column_sum = torch.ones_like(size)
     coefficient, largest = entry * size.index_select(0, row), entry.max()
     for _ in range(powers):
-        below = below & (largest * column_sum < _SINGLE)
+        below = below & (largest * column_sum < SINGLE)
         single += below
         if not bool(below.any()):
             break

@@ -32,8 +32,8 @@ class ColourMap(nn.Module):
         [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
     """
 
-    delta: nn.Parameter
-    bias: nn.Parameter
+    delta: nn.Parameter | UninitializedParameter
+    bias: nn.Parameter | UninitializedParameter
 
     def __init__(self, channels: int | None, like: nn.Module | None = None) -> None:
         super().__init__()
@@ -79,8 +79,8 @@ class ColourMap(nn.Module):
         dtype = h.dtype if self._follow_input and not torch.is_autocast_enabled(h.device.type) else self.delta.dtype
         for parameter, shape in ((self.delta, (h.size(-1), h.size(-1))), (self.bias, (h.size(-1),))):
             assert isinstance(parameter, UninitializedParameter)
-            parameter.materialize(shape, device=h.device, dtype=dtype)
-            with torch.no_grad():
+            with torch.inference_mode(False), torch.no_grad():  # weights made in inference mode could not be trained
+                parameter.materialize(shape, device=h.device, dtype=dtype)
                 parameter.zero_()
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
@@ -101,8 +101,8 @@ class ColourMap(nn.Module):
         return f"{self.channels}"
 
 
-def source_channels(layer: MessagePassing) -> int | None:
-    """The width of the states that `layer` sends, as far as its attributes tell; `None` where they do not.
+def source_channels(module: MessagePassing) -> int | None:
+    """The width of the states that a layer sends, as far as its attributes tell; `None` where they do not.
 
     Only PyG's own layers, and what is derived from them, are taken at their word: elsewhere `in_channels` may mean
     anything.
@@ -112,6 +112,7 @@ def source_channels(layer: MessagePassing) -> int | None:
         >>> source_channels(SAGEConv((4, 8), 16)), source_channels(LGConv())
         (4, None)
     """
+    layer: Any = module
     names = {c.__name__ for c in type(layer).__mro__ if c.__module__.startswith("torch_geometric.")}
     if names <= {"MessagePassing"}:
         return None

@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,7 +79,7 @@ class Rows:
         return Rows(index, coloured.numel()) if index.numel() else None
 
     def replace(self, plain: Tensor, coloured: Callable[[Tensor], Tensor], dim: int) -> Tensor:
-        """`plain` with its coloured rows replaced; `coloured` gives them, from their indices. Costs a copy of `plain`."""
+        """`plain` with its coloured rows replaced by `coloured(their indices)`. Costs a copy of `plain`."""
         if plain.size(dim) != self.total:
             raise ValueError(
                 f"a layer was given {plain.size(dim)} rows, but the colour is known for {self.total}. Layers inside a "
@@ -177,11 +177,9 @@ def rehearse(layer: MessagePassing, forward: Callable[..., Any], call: Call, rou
         record.edge_updater.append((edge_index, kwargs))
         return original_edge_updater(edge_index, size=size, **kwargs)
 
-    with shadowed(layer, propagate=propagate, edge_updater=edge_updater), _buffers_kept(layer):
-        try:
-            forward(*call.args, **call.kwargs)
-        except _Rehearsed:
-            pass
+    methods = {"propagate": propagate, "edge_updater": edge_updater}
+    with shadowed(layer, **methods), _buffers_kept(layer), suppress(_Rehearsed):
+        forward(*call.args, **call.kwargs)
     return record
 
 
@@ -206,7 +204,7 @@ def _sources_from(layer: MessagePassing, record: Record, rows: Rows) -> Iterator
         edge_index = edge_index.as_tensor() if isinstance(edge_index, EdgeIndex) else edge_index
         _, seen = _following(propagated)
         sent = sent_names(layer, "message", "aggregate", "update")
-        # A name that is also asked for as it is (`x` beside `x_j`) has to stay one tensor, so its messages change later.
+        # A name that is also asked for as it is (`x` beside `x_j`) has to stay one tensor: its messages change later.
         as_it_is = [name for name in sent if name in _requested(layer, "message", "aggregate", "update")]
         with ExitStack() as stack:
             if as_it_is:

@@ -47,7 +47,7 @@ def _same_with_pairs(forward: Callable[..., Any], call: Call, expected: Any) -> 
 
 
 def _rounds(layer: MessagePassing, forward: Callable[..., Any], call: Call) -> int:
-    """How often `propagate` is called; refuses a layer whose messages take more from the states than `x_i` and `x_j`."""
+    """How often `propagate` is called; refuses a layer whose messages know more of the states than `x_i` and `x_j`."""
     once = _noted(layer, forward, call, None)
     again = _noted(layer, forward, _shaken(call), once[1])
     for (edges, sent), (other_edges, other_sent) in zip(once[0].propagate, again[0].propagate, strict=False):
@@ -103,20 +103,20 @@ def _shaken(call: Call) -> Call:
     return call.with_x(tuple(map(shake, call.x)) if isinstance(call.x, tuple) else shake(call.x))
 
 
-def close(one: Any, other: Any) -> bool:
-    """Whether two results are equal up to rounding."""
+def close(one: Any, other: Any, digits: float = 1 / 2) -> bool:
+    """Whether two results are equal in this part of the digits that their dtype has."""
     ours, theirs = ([v for v in tree_leaves(value) if isinstance(v, Tensor)] for value in (one, other))
     return len(ours) == len(theirs) and all(
-        a.shape == b.shape and a.dtype == b.dtype and torch.allclose(a, b, *tolerance(a), equal_nan=True)
+        a.shape == b.shape and a.dtype == b.dtype and torch.allclose(a, b, *_tolerance(a, digits), equal_nan=True)
         for a, b in zip(ours, theirs, strict=True)
     )
 
 
-def tolerance(tensor: Tensor) -> tuple[float, float]:
-    """The relative and absolute difference that rounding may make after a few layers."""
+def _tolerance(tensor: Tensor, digits: float) -> tuple[float, float]:
+    """The relative difference, and the absolute one beside the largest number there is."""
     if not tensor.is_floating_point():
         return 0.0, 0.0
-    size = torch.finfo(tensor.dtype).eps ** 0.5  # float64: 1.5e-8, float32: 3.5e-4, bfloat16: 0.09
+    size = torch.finfo(tensor.dtype).eps ** digits
     scale = float(tensor.detach().abs().nan_to_num().max()) if tensor.numel() else 1.0
     return size, size * max(scale, 1e-30)
 

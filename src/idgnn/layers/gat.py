@@ -62,7 +62,8 @@ class IdentityGAT(Operator):
         plain, coloured = round_.apart(x)
         sent = [(self._by_head(self.lin(plain)), round_.plain)]
         if round_.has_colour:
-            sent.append((self._by_head(self.lin_coloured(coloured)), round_.coloured))
+            lin = self.lin_coloured or self.lin
+            sent.append((self._by_head(lin(coloured)), round_.coloured))
         # c W_0 h_u is one number a row and head: cheaper as (c W_0) h_u.
         width = self.lin.in_features
         towards = torch.einsum("hc,hci->hi", self.att_target, self.lin.weight.view(self.heads, -1, width))
@@ -73,7 +74,8 @@ class IdentityGAT(Operator):
         target = torch.cat([messages.target for _, messages in sent])
         alpha = _softmax(leaky_relu(score, self.negative_slope), target, round_.num_targets)
         out = x.new_zeros(())
-        for (m, messages), weights in zip(sent, alpha.split([messages.source.numel() for _, messages in sent])):
+        parts = alpha.split([messages.source.numel() for _, messages in sent])
+        for (m, messages), weights in zip(sent, parts, strict=True):
             by_head = [gather_sum(m[:, head], messages, weights[:, head]) for head in range(self.heads)]
             out = out + torch.cat(by_head, dim=-1)
         return out if self.bias is None else out + self.bias

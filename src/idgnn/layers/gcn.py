@@ -37,9 +37,7 @@ class IdentityGCN(Operator):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
-    def edge_values(
-        self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None, dtype: torch.dtype
-    ) -> Tensor:
+    def edge_values(self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None, dtype: torch.dtype) -> Tensor:
         r""":math:`e_{su} / \sqrt{\hat d_s \hat d_u}` per edge, then per self-loop.
 
         A self-loop that the graph has already keeps its weight; all others have weight 1.
@@ -61,5 +59,6 @@ class IdentityGCN(Operator):
         else:
             out = gather_sum(self.lin(plain), round_.plain, weight_plain)
         if round_.has_colour:
-            out += gather_sum(self.lin_coloured(coloured), round_.coloured, per_message(weight, round_.coloured))
+            lin = self.lin_coloured or self.lin
+            out += gather_sum(lin(coloured), round_.coloured, per_message(weight, round_.coloured))
         return out if self.bias is None else out + self.bias

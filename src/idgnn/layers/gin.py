@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from idgnn.identity.rounds import Messages, Round
 from idgnn.layers.gather import gather_sum
@@ -40,7 +40,8 @@ class IdentityGIN(Operator):
         plain, coloured = round_.apart(x)
         out = self.lin(gather_sum(plain, round_.plain) + (1 + self.eps) * x[round_.previous])
         if round_.has_colour:
-            out = out + gather_sum(self.lin_coloured(coloured), round_.coloured)
+            weight = (self.lin_coloured or self.lin).weight
+            out = out + gather_sum(linear(coloured, weight), round_.coloured)
         return self.lin_out(out.relu())
 
 
@@ -75,14 +76,13 @@ class IdentityGINE(Operator):
         self.lin_edge = nn.Linear(edge_dim, in_channels)
         self.lin_edge_coloured = nn.Linear(edge_dim, in_channels) if identity else None
         self.lin_coloured = nn.Linear(in_channels, in_channels, bias=False) if identity else None
-        self.mlp = nn.Sequential(
-            nn.Linear(in_channels, out_channels), nn.ReLU(), nn.Linear(out_channels, out_channels, bias=bias)
-        )
+        self.lin_in = nn.Linear(in_channels, out_channels)
+        self.lin_out = nn.Linear(out_channels, out_channels, bias=bias)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        for lin in filter(None, (self.lin_edge, self.lin_edge_coloured, self.mlp[0], self.mlp[2])):
+        for lin in filter(None, (self.lin_edge, self.lin_edge_coloured, self.lin_in, self.lin_out)):
             lin.reset_parameters()
         if self.lin_coloured is not None:
             nn.init.eye_(self.lin_coloured.weight)
@@ -92,9 +92,10 @@ class IdentityGINE(Operator):
         plain, coloured = round_.apart(x)
         out = _sum_of_messages(plain, round_.plain, self.lin_edge(edge_attr))
         if round_.has_colour:
-            edge = self.lin_edge_coloured(edge_attr)
-            out = out + _sum_of_messages(self.lin_coloured(coloured), round_.coloured, edge)
-        return self.mlp(out + (1 + self.eps) * x[round_.previous])
+            state = coloured if self.lin_coloured is None else self.lin_coloured(coloured)
+            edge = (self.lin_edge_coloured or self.lin_edge)(edge_attr)
+            out = out + _sum_of_messages(state, round_.coloured, edge)
+        return self.lin_out(self.lin_in(out + (1 + self.eps) * x[round_.previous]).relu())
 
 
 def _sum_of_messages(state: Tensor, messages: Messages, edge: Tensor) -> Tensor:

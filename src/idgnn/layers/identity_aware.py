@@ -3,9 +3,9 @@ r"""Any PyG layer, or any model made of them, to its ID-GNN-Full version."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,13 @@ from idgnn.layers.refusals import check_takeable, several_hops
 from idgnn.layers.shadow import shadowed
 from idgnn.layers.steps import count_steps
 from idgnn.layers.verification import verify
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _eager(function: F) -> F:
+    """Leaves a function out of torch.compile: it stands in for methods of layers, which a compiled graph would miss."""
+    return cast(F, torch.compiler.disable(function))
 
 
 def identity_aware(module: nn.Module) -> IdentityAwareLayer | IdentityAwareModel:
@@ -61,7 +68,7 @@ def identity_aware(module: nn.Module) -> IdentityAwareLayer | IdentityAwareModel
     module = getattr(module, "_orig_mod", module)  # what torch.compile was given
     if any(isinstance(child, (IdentityAwareLayer, IdentityAwareModel)) for child in module.modules()):
         raise ValueError(
-            f"{type(module).__name__} is identity-aware already, or holds a part that is. Give the module it was made of."
+            f"{type(module).__name__} is identity-aware already, or holds a part that is. Give what it was made of."
         )
     check_takeable(module)
     return IdentityAwareLayer(module) if isinstance(module, MessagePassing) else IdentityAwareModel(module)
@@ -94,7 +101,7 @@ class IdentityAwareLayer(nn.Module):
             return self.module(*args, **kwargs)
         return self._coloured(rows, args, kwargs)
 
-    @torch.compiler.disable
+    @_eager
     def _coloured(self, rows: Rows, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with _colouring({"": (self.module, self.colour)}, rows, self._routes):
             return self.module(*args, **kwargs)
@@ -114,8 +121,8 @@ class IdentityAwareModel(nn.Module):
     * `queries`: node ids `[num_queries]`, or pairs `[2, num_queries]` for the conditional embeddings of `queries[0]`
       when `queries[1]` is coloured;
     * `graph`: the identity graph of `edge_index`, if it was built before (:func:`idgnn.identity_graph`);
-    * `coloured`: says that `x` and `edge_index` are an identity graph already; all of its rows are returned. With no row
-      coloured that is the output of the model, bit for bit.
+    * `coloured`: says that `x` and `edge_index` are an identity graph already; all of its rows are returned. With no
+      row coloured that is the output of the model, bit for bit.
 
     What has one row per node or edge among the arguments is carried over to the identity graph. In training, BatchNorm
     takes its statistics over the rows of the identity graph; in evaluation mode the result is exact.
@@ -146,7 +153,7 @@ class IdentityAwareModel(nn.Module):
         """The number of message-passing rounds on the longest chain through the model, `None` before the first call."""
         return self._num_layers
 
-    @torch.compiler.disable
+    @_eager
     def forward(
         self,
         *args: Any,
@@ -202,10 +209,18 @@ class IdentityAwareModel(nn.Module):
             if self._num_layers is None:
                 self._num_layers = self._count(call)
             if call.num_edges > 0:
-                name = type(self.module).__name__
-                verify(name, self._run, call, self._num_layers, self._colour_maps().values())
+                self._verify(call, self._num_layers)
                 self._verified = True
         return self._num_layers
+
+    def _verify(self, call: ModelCall, num_layers: int) -> None:
+        name = type(self.module).__name__
+        try:
+            with torch.inference_mode(False):  # inside of it, weights without a width are not converted
+                twin = copy.deepcopy(self).double()  # more digits tell a small mistake from rounding
+            verify(name, twin._run, call.double(twin.module), num_layers, twin._colour_maps().values())
+        except (RuntimeError, TypeError):  # the model, or the device, has a dtype of its own
+            verify(name, self._run, call, num_layers, self._colour_maps().values())
 
     def _count(self, call: ModelCall) -> int:
         name = type(self.module).__name__
@@ -219,8 +234,8 @@ class IdentityAwareModel(nn.Module):
                 raise ValueError(f"the layer {layer!r} of {name} {why}. {advice}.")
         if steps.astray:
             raise ValueError(
-                f"{name} calls propagate of its layer {steps.astray[0]!r} from outside of that layer, where it cannot be "
-                "coloured. Call the layer itself."
+                f"{name} calls propagate of its layer {steps.astray[0]!r} from outside of that layer, where it cannot "
+                "be coloured. Call the layer itself."
             )
         if steps.total == 0:
             raise ValueError(f"no message reaches the output of {name}, so there is nothing to colour.")
@@ -279,16 +294,9 @@ def _check_graph(graph: IdentityGraph, call: ModelCall, num_layers: int) -> None
             f"graph was built from {nodes} nodes and {edges} edges, but x and edge_index have {call.num_nodes} and "
             f"{call.num_edges}. Pass the x and edge_index that it was built from."
         )
-    built_for = graph.num_layers
-    built_for = (
-        int(built_for.min())
-        if isinstance(built_for, Tensor)
-        else min(built_for)
-        if isinstance(built_for, list)
-        else built_for
-    )
+    built_for = int(torch.as_tensor(graph.num_layers).min())  # a batch holds one number for each of its graphs
     if built_for < num_layers:
         raise ValueError(
-            f"graph was built for {built_for} layers, but the model takes {num_layers} rounds of messages. Build it with "
-            f"identity_graph(data, num_layers={num_layers})."
+            f"graph was built for {built_for} layers, but the model takes {num_layers} rounds of messages. Build it "
+            f"with identity_graph(data, num_layers={num_layers})."
         )

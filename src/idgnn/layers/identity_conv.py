@@ -6,10 +6,10 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from idgnn.identity.checks import check_edge_index, check_edge_rows, check_features
 from idgnn.identity.rounds import whole
+from idgnn.identity.rows import plain_rows
 from idgnn.layers.gat import IdentityGAT
 from idgnn.layers.gcn import IdentityGCN
 from idgnn.layers.gin import IdentityGIN, IdentityGINE
@@ -89,20 +89,13 @@ class IdentityConv(nn.Module):
         check_edge_index(edge_index, num_nodes)
         check_features(x, num_nodes)
         self.check_edges(edge_index, edge_attr, edge_weight)
-        if coloured is None:
-            coloured = torch.zeros(num_nodes, dtype=torch.bool, device=x.device)
-        elif coloured.shape != (num_nodes,) or coloured.dtype != torch.bool:
+        if coloured is not None and (coloured.shape != (num_nodes,) or coloured.dtype != torch.bool):
             raise ValueError(
                 f"coloured has shape {list(coloured.shape)} and dtype {coloured.dtype}, expected [{num_nodes}] and "
                 "torch.bool: one truth value per row of x."
             )
-        rows = Data(
-            edge_index=edge_index,
-            edge=torch.arange(edge_index.size(1), device=edge_index.device),
-            node=torch.arange(num_nodes, device=edge_index.device),
-            coloured=coloured,
-            query_row=torch.arange(num_nodes, device=edge_index.device),
-        )
+        edge_index = edge_index.long()
+        rows = plain_rows(edge_index, num_nodes, coloured)
         schedule = whole(rows, 1, edge_index.size(1) if self.operator.self_loops else None)
         weight = self.operator.edge_values(edge_index, num_nodes, edge_weight, x.dtype)
         return self.operator(x[schedule.node], schedule.rounds[0], weight, edge_attr)[schedule.answer]

@@ -10,11 +10,21 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 from torch_geometric.utils import is_sparse
 
 from idgnn.identity.identity_graph import IdentityGraph
+
+
+@dataclass(frozen=True)
+class Cover:
+    """A graph each of whose rows and edges is a copy of a node and an edge of another, as an identity graph is."""
+
+    node: Tensor  # [rows]
+    edge: Tensor  # [edges]
+    edge_index: Tensor  # [2, edges]
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,8 @@ class ModelCall:
     @staticmethod
     def of(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ModelCall:
         """Finds `x` and `edge_index`: by name, else in PyG's order, else as attributes of a `Data`."""
+        args = tuple(value.as_tensor() if isinstance(value, EdgeIndex) else value for value in args)
+        kwargs = {key: value.as_tensor() if isinstance(value, EdgeIndex) else value for key, value in kwargs.items()}
         positional = [
             parameter.name
             for parameter in inspect.signature(module.forward).parameters.values()
@@ -63,14 +75,30 @@ class ModelCall:
             )
         return ModelCall(args, kwargs, names, x, edge_index)
 
+    def double(self, module: nn.Module) -> ModelCall:
+        """The same call in double precision."""
+
+        def change(value: Any) -> Any:
+            if isinstance(value, Data):
+                return copy.copy(value).apply(change)
+            return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
+
+        return ModelCall.of(module, tree_map(change, self.args), tree_map(change, self.kwargs))
+
     def map(self, change: Callable[[str | None, Any], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments, each one changed with its name at hand."""
         args = tuple(change(name, value) for name, value in zip(self.names, self.args, strict=True))
         return args, {name: change(name, value) for name, value in self.kwargs.items()}
 
 
-def lift(call: ModelCall, graph: IdentityGraph, x: Tensor | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of the same call on the identity graph; `x`, if given, replaces the states of the nodes.
+# What PyG's ready models take to trim a sampled batch.
+_SAMPLED = ("num_sampled_nodes_per_hop", "num_sampled_edges_per_hop")
+
+
+def lift(
+    call: ModelCall, graph: IdentityGraph | Cover, x: Tensor | None = None
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of the same call on the identity graph; `x`, if given, holds the states of its rows.
 
     What has one row per node is read by `graph.node`, what has one per edge by `graph.edge`; the rest stays.
 
@@ -83,18 +111,23 @@ def lift(call: ModelCall, graph: IdentityGraph, x: Tensor | None = None) -> tupl
         >>> args[0].flatten().tolist()
         [1.0, 2.0, 1.0, 2.0]
     """
-    x = call.x if x is None else x
+    lifted_x = call.x[graph.node] if x is None else x
     num_rows = graph.node.numel()
 
     def change(name: str | None, value: Any) -> Any:
         if value is call.x:
-            return x[graph.node]
+            return lifted_x
         if value is call.edge_index:
             return graph.edge_index
         if isinstance(value, Data):
             return _lift_data(value, change, num_rows)
         if isinstance(value, dict):
             return {key: change(name, item) for key, item in value.items()}
+        if name in _SAMPLED and value is not None:
+            raise ValueError(
+                f"the argument {name} describes a sampled neighbourhood whose outer nodes are cut off layer by layer, "
+                "and the rows of an identity graph are not in that order. Leave it out."
+            )
         if isinstance(value, (tuple, list)):
             if name == "size":
                 return (num_rows, num_rows)
@@ -119,18 +152,18 @@ def replace_x(call: ModelCall, x: Tensor) -> tuple[tuple[Any, ...], dict[str, An
     return call.map(change)
 
 
-def _lift_tensor(name: str | None, value: Tensor, call: ModelCall, graph: IdentityGraph) -> Tensor:
+def _lift_tensor(name: str | None, value: Tensor, call: ModelCall, graph: IdentityGraph | Cover) -> Tensor:
     if is_sparse(value) or isinstance(value, EdgeIndex) or (name and "index" in name and value.size(0) == 2):
         raise ValueError(
             f"the argument {name or 'without a name'} is a second set of edges, and an identity graph is built from "
-            "edge_index alone. Put all edges into edge_index, tell them apart by an edge_type, and split them in forward."
+            "edge_index alone. Put all edges into edge_index, tell them apart by an edge_type, and split them inside."
         )
     rows = value.size(0) if value.dim() else -1
     per_node, per_edge = rows == call.num_nodes, rows == call.num_edges
     if per_node and per_edge:
         if name is None:
             raise ValueError(
-                f"the graph has as many nodes as edges, {rows}, and an argument with {rows} rows has no name that tells "
+                f"the graph has as many nodes as edges, {rows}, and an argument with {rows} rows has no name that says "
                 "which of the two it belongs to. Pass it by its name, for example edge_attr=... or batch=..."
             )
         per_node = not name.startswith("edge")
@@ -143,7 +176,7 @@ def _lift_tensor(name: str | None, value: Tensor, call: ModelCall, graph: Identi
 
 def _lift_data(data: Data, change: Callable[[str | None, Any], Any], num_rows: int) -> Data:
     lifted = copy.copy(data)
-    for key in data.keys():
+    for key in data.to_dict():
         if key == "num_nodes":
             lifted.num_nodes = num_rows
         elif key == "ptr":
@@ -161,6 +194,6 @@ def rows_of(output: Any, num_rows: int, read: Tensor | None, name: str) -> Any:
         given = f"a tensor of shape {list(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
         raise ValueError(
             f"{name} returned {given} for {num_rows} nodes, expected one row per node: it seems to pool inside. Make "
-            "its encoder identity-aware, and pool after: global_add_pool(identity_aware(encoder)(x, edge_index), batch)."
+            "its encoder identity-aware and pool after: global_add_pool(identity_aware(encoder)(x, edge_index), batch)."
         )
     return output if read is None else torch.index_select(output, 0, read)

@@ -33,6 +33,10 @@ class Operator(nn.Module, ABC):
         return None
 
     @abstractmethod
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+
+    @abstractmethod
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """`[sources, in_channels]` to `[targets, out_channels]`; `weight` and `edge_attr` per original edge."""
 

@@ -107,7 +107,7 @@ def check_takeable(module: nn.Module) -> None:
         >>> check_takeable(SGConv(4, 4, K=1))
         >>> check_takeable(SGConv(4, 4, K=3))
         Traceback (most recent call last):
-        ValueError: SGConv sees 3 hops at once, and the colour acts once in a layer, on one hop. Use layers of one hop...
+        ValueError: SGConv sees 3 hops at once, and the colour acts once in a layer, on one hop. Use layers...
     """
     for name, child in module.named_modules():
         found = _reason(child)
@@ -158,8 +158,8 @@ def _layer_reason(layer: MessagePassing) -> tuple[str, str] | None:
     inner = next((child for child in layer.modules() if isinstance(child, MessagePassing) and child is not layer), None)
     if inner is not None:
         return (
-            f"is a MessagePassing layer that holds another one, {type(inner).__name__}, so that its rounds are not told "
-            "apart",
+            f"is a MessagePassing layer that holds another one, {type(inner).__name__}, so that its rounds cannot be "
+            "told apart",
             "Derive it from torch.nn.Module instead and let each layer inside be a round of its own",
         )
     return None

@@ -50,7 +50,8 @@ class IdentitySAGE(Operator):
         plain, coloured = round_.apart(x)
         out = gather(self.lin(plain).relu(), round_.plain)
         if round_.has_colour:
-            more = gather(self.lin_coloured(coloured).relu(), round_.coloured)
+            lin = self.lin_coloured or self.lin
+            more = gather(lin(coloured).relu(), round_.coloured)
             out = torch.maximum(out, more) if self.aggr == "max" else out + more
         if self.aggr == "mean":
             degree = round_.plain.ptr.diff() + round_.coloured.ptr.diff()

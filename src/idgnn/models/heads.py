@@ -47,7 +47,11 @@ class GraphHead(nn.Module):
         super().__init__()
         hidden = in_channels if hidden_channels is None else hidden_channels
         self.mlp = nn.Sequential(
-            nn.Linear(in_channels, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, out_channels)
+            nn.Linear(in_channels, hidden),
+            nn.ReLU(),
+            nn.Linear(hidden, hidden),
+            nn.ReLU(),
+            nn.Linear(hidden, out_channels),
         )
 
     def forward(self, x: Tensor, batch: Tensor | None, batch_size: int | None = None) -> Tensor:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize as l2_normalize
-from torch_geometric.data import Data
 from torch_geometric.nn import BatchNorm
 
-from idgnn.identity.cycle_features import CycleScale, cycle_features
 from idgnn.identity.checks import check_num_layers
+from idgnn.identity.cycle_features import CycleScale, cycle_features
 from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.queries import as_queries
 from idgnn.identity.rounds import Schedule
+from idgnn.identity.rows import Rows
+from idgnn.layers.eager import eager
 from idgnn.layers.identity_aware import identity_aware
 from idgnn.layers.identity_conv import ConvName, IdentityConv
-from idgnn.models.engine import Engine, plain_rows, rows_of, schedule_of
 from idgnn.models.inputs import Inputs, given, given_with
-from idgnn.models.kept import Kept
+from idgnn.models.planner import Engine, Plan, Planner
 from idgnn.models.saving import Saved
 
 Identity = Literal["none", "fast", "full"]
@@ -93,8 +93,8 @@ class IDGNN(Saved, nn.Module):
         check_num_layers(num_layers)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.num_layers, self.identity, self.normalize = num_layers, identity, normalize
-        self.cycle_length, self.cycle_scale = cycle_length, cycle_scale
-        self.named = not callable(conv)
+        self.cycle_length: int = cycle_length
+        self.cycle_scale: CycleScale = cycle_scale
         full = identity == "full"
 
         def layer() -> nn.Module:
@@ -118,7 +118,8 @@ class IDGNN(Saved, nn.Module):
         self.convs = nn.ModuleList(layer() for _ in range(num_layers))
         self.norms = nn.ModuleList(BatchNorm(hidden_channels, allow_single_element=True) for _ in range(num_layers))
         self.lin_out = nn.Identity() if out_channels is None else nn.Linear(hidden_channels, out_channels)
-        self._kept = Kept()
+        first = self.convs[0]
+        self._planner = Planner(num_layers, first.operator.self_loops if isinstance(first, IdentityConv) else None)
 
     @property
     def pair_channels(self) -> int:
@@ -160,14 +161,18 @@ class IDGNN(Saved, nn.Module):
         """
         if graph is None:
             inputs = given(x, edge_index, edge_attr, edge_weight, batch)
-        else:
-            self._check_prebuilt(graph, queries, engine)
+        elif self.identity == "full":
             inputs = given_with(graph, x, edge_attr, edge_weight)
+        else:
+            raise ValueError(
+                f"graph is an identity graph, but the model has identity={self.identity!r}. Pass x and edge_index of "
+                "the original graph alone, or make the model with identity='full'."
+            )
         h = self.lin_in(self._features(inputs, counts)).relu()
-        if self.identity == "full":
-            return self._read(self._rounds(h, inputs, self._plan(inputs, queries, graph, engine)))
-        h = self._read(self._rounds(h, inputs, self._plain_plan(inputs)))
-        if queries is None:
+        plan = self._plan(inputs, queries, graph, engine)
+        h = self._run_schedule(h, inputs, plan) if isinstance(plan, Schedule) else self._run_rows(h, inputs, plan)
+        h = self.lin_out(l2_normalize(h, dim=-1) if self.normalize else h)
+        if self.identity == "full" or queries is None:
             return h
         asked = as_queries(queries, inputs.num_nodes, h.device)
         return h[asked.node] if asked.own else torch.cat([h[asked.node], h[asked.colour]], dim=-1)
@@ -175,87 +180,48 @@ class IDGNN(Saved, nn.Module):
     def _features(self, inputs: Inputs, counts: Tensor | None) -> Tensor:
         if inputs.x.dim() != 2 or inputs.x.size(1) != self.in_channels:
             raise ValueError(
-                f"x has shape {list(inputs.x.shape)}, expected [num_nodes, {self.in_channels}]: the model was made with "
-                f"in_channels={self.in_channels}. A graph without features may use x = torch.ones(num_nodes, 1)."
+                f"x has shape {list(inputs.x.shape)}, expected [num_nodes, {self.in_channels}]: the model was made "
+                f"with in_channels={self.in_channels}. A graph without features may use x = torch.ones(num_nodes, 1)."
             )
         if self.identity != "fast":
             return inputs.x
         if counts is None:
-            edge_index, size = inputs.edge_index, inputs.num_nodes
-            counts = self._kept.get(
-                edge_index, "counts", lambda: cycle_features(edge_index, size, self.cycle_length, self.cycle_scale)
-            )
+            counts = self._count(inputs)
         elif counts.shape != (inputs.num_nodes, self.cycle_length):
             raise ValueError(f"counts has shape {list(counts.shape)}, expected [num_nodes, {self.cycle_length}].")
         return torch.cat([inputs.x, counts.to(inputs.x)], dim=-1)
 
-    def _rounds(self, h: Tensor, inputs: Inputs, plan: Schedule | Data) -> Tensor:
-        """`num_layers` rounds of (convolution, BatchNorm, ReLU), from the nodes to the answers."""
-        if isinstance(plan, Schedule):
-            self.convs[0].check_edges(inputs.edge_index, inputs.edge_attr, inputs.edge_weight)
-            weight = self.convs[0].operator.edge_values(inputs.edge_index, inputs.num_nodes, inputs.edge_weight, h.dtype)
-            h = h[plan.node]
-            for conv, norm, round_ in zip(self.convs, self.norms, plan.rounds, strict=True):
-                h = norm(conv.operator(h, round_, weight, inputs.edge_attr)).relu_()
-            return h[plan.answer]
+    def _run_schedule(self, h: Tensor, inputs: Inputs, schedule: Schedule) -> Tensor:
+        """The rounds of our own layers, from the nodes to the answers."""
+        convs = [cast(IdentityConv, conv) for conv in self.convs]
+        convs[0].check_edges(inputs.edge_index, inputs.edge_attr, inputs.edge_weight)
+        first = convs[0].operator
+        weight = first.edge_values(inputs.edge_index, inputs.num_nodes, inputs.edge_weight, h.dtype)
+        h = h[schedule.node]
+        for conv, norm, round_ in zip(convs, self.norms, schedule.rounds, strict=True):
+            h = norm(conv.operator(h, round_, weight, inputs.edge_attr)).relu_()
+        return h[schedule.answer]
+
+    def _run_rows(self, h: Tensor, inputs: Inputs, rows: Rows) -> Tensor:
+        """The rounds of any other layers: all rows every time."""
         edge = {"edge_attr": inputs.edge_attr, "edge_weight": inputs.edge_weight}
-        edge = {name: values[plan.edge] for name, values in edge.items() if values is not None}
-        colour = {"coloured": plan.coloured} if self.identity == "full" else {}
-        h = h[plan.node]
+        options = {name: values[rows.edge] for name, values in edge.items() if values is not None}
+        if self.identity == "full":
+            options["coloured"] = rows.coloured
+        h = h[rows.node]
         for conv, norm in zip(self.convs, self.norms, strict=True):
-            h = norm(conv(h, plan.edge_index, **edge, **colour)).relu()
-        return h[plan.query_row]
+            h = norm(conv(h, rows.edge_index, **options)).relu()
+        return h[rows.query_row]
 
-    def _read(self, h: Tensor) -> Tensor:
-        return self.lin_out(l2_normalize(h, dim=-1) if self.normalize else h)
-
-    @torch.compiler.disable
-    def _plain_plan(self, inputs: Inputs) -> Schedule | Data:
-        rows = plain_rows(inputs.edge_index, inputs.num_nodes)
-        if not self.named:
-            return rows
-        return self._kept.get(inputs.edge_index, inputs.num_nodes, lambda: self._schedule(rows, inputs, "graph"))
-
-    @torch.compiler.disable
-    def _plan(
-        self, inputs: Inputs, queries: Tensor | None, graph: IdentityGraph | None, engine: Engine | None
-    ) -> Schedule | Data:
-        if engine is None:
-            engine = "trimmed" if self.named else "graph"
-        elif engine not in get_args(Engine):
-            raise ValueError(f"engine is {engine!r}, expected one of {', '.join(get_args(Engine))}.")
-        elif engine == "trimmed" and not self.named:
-            raise ValueError("engine='trimmed' is for the named layers; a layer of your own runs with engine='graph'.")
-
-        def make() -> Schedule | Data:
-            # Layers that are not ours take degrees from the rows they see. One hop more makes those of the rim whole.
-            hops = self.num_layers + (engine == "ego" and not self.named)
-            rows = rows_of(inputs.edge_index, inputs.num_nodes, hops, queries, engine) if graph is None else graph
-            return self._schedule(rows, inputs, engine) if self.named else rows
-
-        if graph is not None and not self.named:
-            return graph
-        if graph is None and queries is not None:
-            return make()  # nothing to remember it by: whoever asks the same again builds the identity graph before
-        return self._kept.get(inputs.edge_index if graph is None else graph.edge_index, (engine, inputs.num_nodes), make)
-
-    def _schedule(self, rows: Data, inputs: Inputs, engine: Engine) -> Schedule:
-        loops = inputs.edge_index.size(1) if self.convs[0].operator.self_loops else None
-        return schedule_of(rows, self.num_layers, engine, loops)
-
-    def _check_prebuilt(self, graph: IdentityGraph, queries: Tensor | None, engine: Engine | None) -> None:
+    @eager
+    def _plan(self, inputs: Inputs, queries: Tensor | None, graph: IdentityGraph | None, engine: Engine | None) -> Plan:
         if self.identity != "full":
-            raise ValueError(
-                f"graph is an identity graph, but the model has identity={self.identity!r}. Pass x and edge_index of "
-                "the original graph alone, or make the model with identity='full'."
-            )
-        if queries is not None:
-            raise ValueError("both graph and queries were given; an identity graph holds its queries. Pass one of them.")
-        if engine == "ego":
-            raise ValueError("engine='ego' makes its own ego networks. Leave graph out and pass queries.")
-        built_for = int(torch.as_tensor(graph.num_layers).min())
-        if built_for < self.num_layers:
-            raise ValueError(
-                f"the identity graph was built for {built_for} rounds, but the model has {self.num_layers} layers. "
-                f"Build it with identity_graph(data, num_layers={self.num_layers})."
-            )
+            return self._planner.plain(inputs)
+        return self._planner.full(inputs, queries, graph, engine)
+
+    @eager
+    def _count(self, inputs: Inputs) -> Tensor:
+        edge_index, size = inputs.edge_index, inputs.num_nodes
+        return self._planner.kept.get(
+            edge_index, "counts", lambda: cycle_features(edge_index, size, self.cycle_length, self.cycle_scale)
+        )

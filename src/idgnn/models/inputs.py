@@ -30,6 +30,11 @@ def given(
     x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, edge_weight: Tensor | None, batch: Tensor | None
 ) -> Inputs:
     """Takes a graph as it is, after a look at whether its parts fit together."""
+    if not isinstance(x, Tensor):
+        raise ValueError(
+            f"x is a {type(x).__name__}, expected a tensor of shape [num_nodes, in_channels]. "
+            "A graph without features may use x = torch.ones(num_nodes, 1)."
+        )
     check_edge_index(edge_index, x.size(0))
     check_features(x, x.size(0))
     for name, values in (("edge_attr", edge_attr), ("edge_weight", edge_weight)):
@@ -37,24 +42,24 @@ def given(
             check_edge_rows(values, edge_index.size(1), name)
     if batch is not None:
         _check_batch(batch, edge_index, x.size(0))
-    return Inputs(x, edge_index, edge_attr, edge_weight)
+    return Inputs(x, edge_index if edge_index.dtype == torch.long else edge_index.long(), edge_attr, edge_weight)
 
 
-def given_with(
-    graph: IdentityGraph, x: Tensor, edge_attr: Tensor | None, edge_weight: Tensor | None
-) -> Inputs:
+def given_with(graph: IdentityGraph, x: Tensor, edge_attr: Tensor | None, edge_weight: Tensor | None) -> Inputs:
     """Takes the edges from an identity graph; features and attributes are given per original node and edge, or per row
     and edge of the identity graph, as a `DataLoader` of identity graphs has them."""
     return Inputs(
         _original(x, graph.plain_row, graph.num_nodes, "x", "node"),
         graph.node[graph.edge_index[:, graph.plain_edge]],
-        _original(edge_attr, graph.plain_edge, graph.num_edges, "edge_attr", "edge"),
-        _original(edge_weight, graph.plain_edge, graph.num_edges, "edge_weight", "edge"),
+        None if edge_attr is None else _original(edge_attr, graph.plain_edge, graph.num_edges, "edge_attr", "edge"),
+        None
+        if edge_weight is None
+        else _original(edge_weight, graph.plain_edge, graph.num_edges, "edge_weight", "edge"),
     )
 
 
-def _original(values: Tensor | None, plain: Tensor, num_rows: int, name: str, what: str):
-    if values is None or values.size(0) == plain.numel():
+def _original(values: Tensor, plain: Tensor, num_rows: int, name: str, what: str) -> Tensor:
+    if values.size(0) == plain.numel():
         return values
     if values.size(0) == num_rows:
         return values[plain]

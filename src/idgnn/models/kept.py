@@ -21,11 +21,11 @@ class Kept:
 
     def get(self, owner: Tensor, key: Hashable, make: Callable[[], Any]) -> Any:
         """What `make` returned for this tensor and key the first time; it must not refer to the tensor itself."""
-        entries = self._entries.setdefault(owner, {})
-        entry = entries.get(key)
-        if entry is None or entry[0] != owner._version:  # changed in place since
-            entry = entries[key] = (owner._version, make())
-        return entry[1]
+        entries: dict[Hashable, tuple[int, Any]] = self._entries.get(owner) or {}
+        if key not in entries or entries[key][0] != owner._version:  # not there, or changed in place since
+            entries[key] = (owner._version, make())
+            self._entries[owner] = entries
+        return entries[key][1]
 
     def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
         return Kept, ()

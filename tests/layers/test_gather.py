@@ -1,0 +1,175 @@
+"""The fast aggregations against their twins that go message by message."""
+
+import hypothesis.strategies as st
+import pytest
+import torch
+from hypothesis import given, settings
+from torch import Tensor
+
+from idgnn.identity.adjacency import Adjacency
+from idgnn.identity.rounds import Messages
+from idgnn.layers.gather import _gather_max, _gather_sum, gather_max, gather_max_plain, gather_sum, gather_sum_plain
+
+CHANNELS = 3
+
+
+def messages(listed: list[tuple[int, int]], num_sources: int, num_targets: int) -> Messages:
+    """Messages (source, target), with both orders worked out the slow way."""
+    listed = sorted(listed, key=lambda message: message[1])
+    backwards = sorted(range(len(listed)), key=lambda number: listed[number][0])
+    return Messages(
+        source=_long([source for source, _ in listed]),
+        ptr=_starts([target for _, target in listed], num_targets),
+        edge=torch.arange(len(listed)),
+        back=Adjacency(
+            ptr=_starts([source for source, _ in listed], num_sources),
+            neighbour=_long([listed[number][1] for number in backwards]),
+            edge=_long(backwards),
+        ),
+    )
+
+
+def _long(values: list[int]) -> Tensor:
+    return torch.tensor(values, dtype=torch.long)
+
+
+def _starts(groups: list[int], size: int) -> Tensor:
+    return _long([sum(group < start for group in groups) for start in range(size + 1)])
+
+
+@st.composite
+def rounds(draw) -> tuple[Messages, int, int]:
+    """No sources, no messages, targets that hear nothing, and the same message twice among them."""
+    num_sources, num_targets = draw(st.integers(0, 4)), draw(st.integers(0, 5))
+    listed = []
+    if num_sources and num_targets:
+        message = st.tuples(st.integers(0, num_sources - 1), st.integers(0, num_targets - 1))
+        listed = draw(st.lists(message, max_size=10))
+    return messages(listed, num_sources, num_targets), num_sources, num_targets
+
+
+def assert_twins(fast, plain, inputs: list[Tensor], tolerance: float) -> None:
+    """Equal values and equal gradients of every input."""
+    results = []
+    for function in (fast, plain):
+        leaves = [value.clone().requires_grad_() for value in inputs]
+        out = function(*leaves)
+        towards = torch.linspace(-1, 2, out.numel(), dtype=out.dtype).view_as(out)
+        gradients = torch.autograd.grad(out, leaves, towards, materialize_grads=True)
+        results.append([out.detach(), *gradients])
+    for ours, theirs in zip(*results, strict=True):
+        assert ours.dtype == theirs.dtype
+        assert ours.shape == theirs.shape
+        torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
+@pytest.mark.parametrize("weighted", [True, False])
+@settings(max_examples=60)
+@given(case=rounds())
+def test_the_sum_is_its_plain_twin(weighted, dtype, tolerance, case):
+    sent, num_sources, _ = case
+    x = torch.randn(num_sources, CHANNELS, dtype=dtype)
+    weight = [torch.randn(sent.source.numel(), dtype=dtype)] if weighted else []
+    assert_twins(
+        lambda x, *weight: gather_sum(x, sent, *weight),
+        lambda x, *weight: gather_sum_plain(x, sent, *weight),
+        [x, *weight],
+        tolerance,
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@settings(max_examples=60)
+@given(case=rounds())
+def test_the_maximum_is_its_plain_twin(dtype, case):
+    sent, num_sources, _ = case
+    x = torch.rand(num_sources, CHANNELS, dtype=dtype) + 0.01  # what ReLU lets through, and no two alike
+    assert_twins(lambda x: gather_max(x, sent), lambda x: gather_max_plain(x, sent), [x], 1e-6)
+
+
+def test_a_target_without_messages_gets_zero_and_gives_no_gradient():
+    sent = messages([(0, 1)], num_sources=2, num_targets=3)
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    for gather in (gather_sum, gather_max):
+        out = gather(x, sent)
+        assert out.tolist() == [[0, 0], [1, 2], [0, 0]]
+        (gradient,) = torch.autograd.grad(out, x, torch.tensor([[9.0, 9.0], [5.0, 6.0], [9.0, 9.0]]))
+        assert gradient.tolist() == [[5, 6], [0, 0]]
+
+
+def test_the_maximum_gives_its_gradient_to_the_winner_of_each_channel():
+    sent = messages([(0, 0), (1, 0), (1, 1)], num_sources=2, num_targets=2)
+    x = torch.tensor([[1.0, 8.0], [3.0, 4.0]], requires_grad=True)
+    (gradient,) = torch.autograd.grad(gather_max(x, sent), x, torch.tensor([[1.0, 10.0], [100.0, 1000.0]]))
+    assert gradient.tolist() == [[0, 10], [101, 1000]]
+
+
+def test_a_tie_gives_the_gradient_once():
+    """Any split between equal messages is a subgradient; giving it to each of them is not."""
+    sent = messages([(0, 0), (1, 0), (2, 0)], num_sources=3, num_targets=1)
+    x = torch.full((3, 1), 2.0, requires_grad=True)
+    (gradient,) = torch.autograd.grad(gather_max(x, sent), x, torch.ones(1, 1))
+    assert (gradient >= 0).all()
+    assert gradient.sum() == 1
+
+
+@pytest.mark.parametrize("gather", [gather_sum, gather_max])
+def test_noncontiguous_states_are_read_right(gather):
+    sent = messages([(0, 0), (1, 0), (1, 2)], num_sources=2, num_targets=3)
+    x = torch.rand(CHANNELS, 2, dtype=torch.double)
+    assert torch.equal(gather(x.t(), sent), gather(x.t().contiguous(), sent))
+    weights = torch.rand(CHANNELS, 3, dtype=torch.double).t()  # a gradient that is not contiguous either
+    first, second = (value.requires_grad_() for value in (x.t().clone(), x.t().contiguous()))
+    for leaf, towards in ((first, weights), (second, weights.contiguous())):
+        gather(leaf, sent).backward(towards)
+    assert torch.equal(first.grad, second.grad)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_the_sum_can_be_differentiated_twice_or_says_that_it_cannot(weighted):
+    """Forces in molecules and gradient penalties need it; a wrong number would be worse than a refusal."""
+    sent = messages([(2, 0), (0, 0), (1, 0), (2, 1), (0, 1)], num_sources=3, num_targets=2)
+    x = torch.randn(3, CHANNELS, dtype=torch.double)
+    weight = [torch.rand(5, dtype=torch.double) + 0.5] if weighted else []
+
+    def penalty(gather):
+        leaves = [value.clone().requires_grad_() for value in (x, *weight)]
+        out = gather(leaves[0], sent, *leaves[1:])
+        gradients = torch.autograd.grad(out.pow(3).sum(), leaves, create_graph=True)
+        return torch.autograd.grad(sum(gradient.pow(2).sum() for gradient in gradients), leaves)
+
+    expected = penalty(gather_sum_plain)
+    try:
+        found = penalty(gather_sum)
+    except RuntimeError as refusal:
+        assert "twice" in str(refusal)
+        return
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("listed", [[], [(0, 0), (1, 0), (1, 2)]])
+def test_torch_compile_can_rely_on_the_operators(listed):
+    """Fake tensors, schema, autograd registration and AOT dispatch, as PyTorch itself checks custom operators."""
+    sent = messages(listed, num_sources=2, num_targets=3)
+    x = torch.rand(2, CHANNELS, requires_grad=True)
+    weight = torch.rand(len(listed), requires_grad=True)
+    back = sent.back
+    torch.library.opcheck(_gather_sum, (x, weight, sent.source, sent.ptr, back.neighbour, back.ptr, back.edge))
+    torch.library.opcheck(_gather_max, (x, sent.source, sent.ptr))
+
+
+def test_half_precision_messages_are_summed_in_single_precision_when_weighted():
+    sent = messages([(0, 0)] * 1000, num_sources=1, num_targets=1)
+    x = torch.ones(1, 1, dtype=torch.bfloat16)
+    out = gather_sum(x, sent, torch.ones(1000))
+    assert out.dtype == torch.float32
+    assert out.item() == 1000
+
+
+def test_half_precision_messages_are_summed_right_without_weights():
+    """bfloat16 itself stops counting at 256."""
+    sent = messages([(0, 0)] * 1000, num_sources=1, num_targets=1)
+    out = gather_sum(torch.ones(1, 1, dtype=torch.bfloat16), sent)
+    assert abs(out.item() - 1000) <= 4
