@@ -1,8 +1,8 @@
 """Lemma 1 and Proposition 2: an ID-GNN that counts cycles, with the weights of the paper's proof.
 
-A coloured node says [1, 0, ..., 0] and every node passes on, moved by one place, what it has heard. After K rounds
-h_v[j] is the number of closed walks of length j at v, the feature that ID-GNN-Fast computes from powers of the adjacency
-matrix. Clustering coefficients follow from it by Eq. 5.
+Every node passes on what it has heard, moved by one place, and the coloured node adds a 1 in front. After K rounds
+h_v[j] is the number of closed walks of length j at v, the features that ID-GNN-Fast takes from powers of the adjacency
+matrix. Clustering coefficients follow from them by Eq. 5.
 """
 
 import networkx as nx
@@ -43,7 +43,8 @@ h = h[graph.query_row]  # [nodes, K]
 counts = idgnn.cycle_counts(data.edge_index, data.num_nodes, length=K)
 clustering = (h[:, 2] / (h[:, 1] * (h[:, 1] - 1))).nan_to_num()  # 0 / 0 where a node has one neighbour
 
-table = Table("member", *(f"length {j}" for j in range(1, K + 1)), "clustering", title="Closed walks in the karate club")
+lengths = [f"length {j}" for j in range(1, K + 1)]
+table = Table("member", *lengths, "clustering", title="Closed walks in the karate club")
 for member in range(6):
     table.add_row(str(member), *(f"{count:.0f}" for count in h[member]), f"{clustering[member]:.3f}")
 Console().print(table)

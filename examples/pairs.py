@@ -30,14 +30,14 @@ def accuracy(identity: str) -> float:
     """Trains on one graph, and tests on another."""
     torch.manual_seed(0)
     (data, pairs, y), (other, other_pairs, other_y) = distances(seed=1), distances(seed=2)
-    model = idgnn.IDGNN(1, 32, 32, num_layers=K, conv="gcn", identity=identity)
+    model = idgnn.IDGNN(1, 32, 32, num_layers=K, conv="sage", identity=identity)
     head = idgnn.PairHead(model.pair_channels, 5, hidden_channels=64)
     if identity == "full":  # built once, because every step asks the same queries
         asked = {"graph": idgnn.identity_graph(data, num_layers=K, queries=pairs)}
     else:
         asked = {"queries": pairs}
     optimizer = torch.optim.Adam([*model.parameters(), *head.parameters()], lr=0.01)
-    for _ in range(60):
+    for _ in range(100):
         optimizer.zero_grad()
         cross_entropy(head(model(data.x, data.edge_index, **asked)), y).backward()
         optimizer.step()

@@ -10,7 +10,7 @@ from torch_geometric.data import Batch, Data
 
 from idgnn.identity import closed_walks, walk_columns, walk_graph
 from idgnn.identity.cycle_counts import cycle_counts
-from tests.identity.plain_walks import awkward_graphs, plain_cycle_counts
+from tests.identity.plain_walks import awkward_graphs, plain_cycle_counts, plain_powers
 
 
 def undirected(*edges):
@@ -68,6 +68,9 @@ def test_a_shuffled_batch_is_found_component_by_component():
     batch = Batch.from_data_list(graphs)
     assert batch.num_nodes > walk_graph._LARGE_BLOCK
     shuffled = torch.randperm(batch.num_nodes)
+    everyone = torch.ones(batch.num_nodes, dtype=torch.bool)
+    rows_of_blocks = walk_graph.walk_graph(shuffled[batch.edge_index], batch.num_nodes, everyone, 3).block_ptr.diff()
+    assert rows_of_blocks.max() <= 60
     counts = cycle_counts(shuffled[batch.edge_index], batch.num_nodes, 6)
     assert torch.equal(counts[shuffled], cycle_counts(batch.edge_index, batch.num_nodes, 6))
 
@@ -98,6 +101,28 @@ def test_exact_where_single_precision_ends():
     for dense_nodes in (-1, 128):
         with patch.object(closed_walks, "_DENSE_NODES", dense_nodes):
             assert torch.equal(cycle_counts(edge_index, num_nodes, length), expected)
+
+
+@pytest.mark.parametrize("leaves", [1, 3])
+def test_exact_with_parallel_edges_and_twins(leaves):
+    """A^5 passes 2^24 because of the parallel edges, and sooner because of the twins."""
+    edge_index = undirected(*[(0, leaf) for leaf in range(1, leaves + 1)]).repeat(1, 29 if leaves == 1 else 19)
+    passed = plain_powers(edge_index, leaves + 1, 5)[4, 0, 1]
+    assert passed > 2**24 and passed % 2 == 1  # single precision would be off by one
+    with patch.object(closed_walks, "_DENSE_NODES", -1), patch.object(walk_graph, "_LARGE_BLOCK", 0):
+        counts = cycle_counts(edge_index, leaves + 1, 10)
+    assert torch.equal(counts, plain_cycle_counts(edge_index, leaves + 1, 10))
+
+
+def test_exact_in_a_batch_with_twins_of_different_numbers():
+    graphs = []
+    for left, right in ((6, 9), (2, 30), (17, 5), (1, 1)):
+        edges = torch.cartesian_prod(torch.arange(left), left + torch.arange(right)).t()
+        graphs.append((torch.cat([edges, edges.flip(0)], dim=1), left + right))
+    batch = Batch.from_data_list([Data(edge_index=edge_index, num_nodes=n) for edge_index, n in graphs])
+    with patch.object(closed_walks, "_DENSE_NODES", -1), patch.object(walk_graph, "_LARGE_BLOCK", 0):
+        counts = cycle_counts(batch.edge_index, batch.num_nodes, 12)
+    assert torch.equal(counts, torch.cat([plain_cycle_counts(*graph, 12) for graph in graphs]))
 
 
 def test_a_hub_beside_small_graphs_keeps_all_exact():

@@ -192,7 +192,7 @@ def test_sequential_is_exact() -> None:
 
 
 class Branches(nn.Module):
-    """A branch of two rounds beside one of three that uses one layer twice, and a degree as a feature."""
+    """A branch of two rounds beside one of three that uses one layer twice, and degrees before and after."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -203,11 +203,13 @@ class Branches(nn.Module):
         self.head = nn.Linear(8, 3)
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
-        degree = torch.bincount(edge_index[1], minlength=x.size(0)).to(x).view(-1, 1)
-        x = torch.cat([x, degree], dim=-1)
+        degree = torch.bincount(edge_index[1], minlength=x.size(0)).to(x)
+        x = torch.cat([x, degree.view(-1, 1)], dim=-1)
         long = self.shared(self.shared(self.first(x, edge_index).tanh(), edge_index).tanh(), edge_index)
         short = self.side["b"](self.side["a"](x, edge_index).tanh(), edge_index)
-        return self.head(self.norm(long + short))
+        both = self.norm(long + short) / (1 + degree.view(-1, 1))
+        both[degree == 0] = 0.5
+        return self.head(both)
 
 
 def test_branches_and_shared_layers_are_exact() -> None:
@@ -237,6 +239,21 @@ class Recurrent(nn.Module):
 
 def test_recurrent_layers_and_edge_states_are_exact() -> None:
     assert_exact(Recurrent(), features(), EDGES, steps=4)
+
+
+def test_rounds_count_also_where_a_tensor_comes_back_from_elsewhere() -> None:
+    class Elsewhere(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = SAGEConv(4, 4), SAGEConv(4, 4)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            x = self.first(x, edge_index).detach()
+            return self.second(torch.from_dlpack(torch.utils.dlpack.to_dlpack(x)), edge_index)
+
+    model = identity_aware(Elsewhere())
+    model(features(), EDGES)
+    assert model.num_layers == 2
 
 
 class Attention(nn.Module):
@@ -302,7 +319,7 @@ class TakesData(nn.Module):
         self.conv = pyg.GINEConv(nn.Linear(4, 4), edge_dim=2)
 
     def forward(self, data: Data) -> Tensor:
-        assert data.x is not None and data.x.size(0) == data.num_nodes
+        assert data.x is not None and data.x.size(0) == data.num_nodes and data.y.tolist() == [1] * len(data.y)
         return self.conv(self.conv(data.x, data.edge_index, data.edge_attr), data.edge_index, data.edge_attr)
 
 
@@ -433,11 +450,16 @@ def test_an_edge_index_of_pyg_is_taken() -> None:
     model = drawn(pyg.GCN(4, 8, 2).eval(), x, edges)
     typed = EdgeIndex(edges, sort_order="col", sparse_size=(NUM_NODES, NUM_NODES))
     torch.testing.assert_close(model(x, typed), model(x, edges), rtol=0, atol=1e-12)
-    for layer in (identity_aware(GCNConv(4, 4)), identity_aware(SAGEConv(4, 4))):
+
+    class Fused(GCNConv):
+        SUPPORTS_FUSED_EDGE_INDEX = True  # would leave out the messages, were it given its edges as they are
+
+    for plain in (GCNConv(4, 4), Fused(4, 4, normalize=False), SAGEConv(4, 4)):
+        layer = identity_aware(plain)
         nn.init.normal_(layer.colour.bias)
         coloured = torch.arange(NUM_NODES) == 1
-        plain = layer(x, edges, coloured=coloured)
-        torch.testing.assert_close(layer(x, typed, coloured=coloured), plain, rtol=0, atol=1e-12)
+        expected = layer(x, edges, coloured=coloured)
+        torch.testing.assert_close(layer(x, typed, coloured=coloured), expected, rtol=0, atol=1e-12)
 
 
 def test_a_first_call_in_inference_mode_leaves_weights_that_train() -> None:
@@ -685,6 +707,39 @@ def test_half_precision_by_autocast() -> None:
         assert all(weight.grad is not None and weight.dtype == torch.float32 for weight in ours.parameters())
 
 
+def test_the_check_at_the_first_call_and_autocast_do_not_disturb_each_other() -> None:
+    """The check draws other weights for the colour maps, and autocast remembers weights. The model insists on single
+    precision, so that the check has to be made in it, too."""
+    torch.set_default_dtype(torch.float32)
+
+    class Single(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = SAGEConv(4, 4)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return self.conv(self.conv(x.float(), edge_index).float(), edge_index).float()
+
+    model, x = Single(), features()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        ours = identity_aware(model)
+        torch.testing.assert_close(ours(x, EDGES), model(x, EDGES), rtol=0.05, atol=0.05)
+        ours._num_layers, ours._verified = 1, False  # too few, which only colours can show
+        with pytest.raises(ValueError, match="1-hop neighbourhood"):
+            ours(x, EDGES)
+
+
+# On the directed graph three rounds already go wherever four do.
+@pytest.mark.parametrize(("steps", "undirected"), [(2, False), (3, False), (2, True), (3, True), (4, True)])
+def test_the_check_at_the_first_call_sees_one_round_too_few(steps: int, undirected: bool) -> None:
+    edges = torch.cat([EDGES, EDGES.flip(0)], dim=1) if undirected else EDGES
+    model, x = identity_aware(pyg.GraphSAGE(4, 8, steps)), features()
+    model(x, edges)
+    model._num_layers, model._verified = steps - 1, False
+    with pytest.raises(ValueError, match=f"{steps - 1}-hop neighbourhood"):
+        model(x, edges)
+
+
 @pytest.mark.parametrize("name", ["GCN", "GraphSAGE"])
 def test_the_result_is_the_same_under_torch_compile(name: str) -> None:
     x = features()
@@ -721,6 +776,13 @@ def test_a_colour_map_says_what_it_was_given() -> None:
     with pytest.raises(ValueError, match="int64"):
         colour(torch.ones(2, 4, dtype=torch.long))
     assert repr(ColourMap(None)) == "ColourMap(None)"
+
+
+def test_a_colour_map_keeps_the_dtype_of_the_states_under_autocast() -> None:
+    colour = ColourMap(4).float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for dtype in (torch.float32, torch.bfloat16, torch.float16):
+            assert colour(torch.ones(2, 4, dtype=dtype)).dtype == dtype
 
 
 # Refusals
@@ -828,6 +890,7 @@ def test_layers_refused_at_their_first_coloured_call(layer: MessagePassing, word
 
 POOLED = "pool after"
 MIXES = "neighbourhood"
+OWN = "sends messages of its own"
 
 
 @pytest.mark.parametrize(
@@ -841,13 +904,17 @@ MIXES = "neighbourhood"
         (lambda _, h, e: h + h.max(0).values, MIXES),
         (lambda _, h, e: (h @ h.t()).softmax(-1) @ h, MIXES),
         (lambda _, h, e: h + torch.bincount(e[0], minlength=h.size(0))[:, None], MIXES),
-        (lambda _, h, e: scatter(h[e[0]], e[1], dim_size=h.size(0)), MIXES),
-        (lambda _, h, e: torch.zeros(h.size(0), h.size(0)).index_put((e[1], e[0]), h.new_ones(1)) @ h, MIXES),
+        (lambda _, h, e: scatter(h[e[0]], e[1], dim_size=h.size(0)), OWN),
+        (lambda _, h, e: scatter(h[e[0]], e[1], dim_size=h.size(0), reduce="max"), OWN),
+        (lambda _, h, e: h.index_add(0, e[1], h[e[0]]), OWN),
+        (lambda _, h, e: torch.zeros(h.size(0), h.size(0)).index_put((e[1], e[0]), h.new_ones(1)) @ h, OWN),
+        (lambda _, h, e: torch.sparse_coo_tensor(e.flip(0), h.new_ones(e.size(1)), (len(h), len(h))) @ h, OWN),
         (lambda _, h, e: nn.functional.dropout(h), MIXES),
         (lambda m, h, e: m.conv.propagate(e, x=h, edge_weight=h.new_ones(e.size(1))), "from outside of that layer"),
         (lambda _, h, e: torch.ones(h.shape), "no message reaches the output"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 def test_models_refused_at_their_first_call(act: Any, words: str) -> None:
     model = identity_aware(Around(act))
     for _ in range(2):  # and at every one after

@@ -63,8 +63,8 @@ def as_data(graph: nx.Graph) -> Data:
 
 
 def walks(graph: nx.Graph, length: int) -> torch.Tensor:
-    """The integers `[s, t, j - 1]`: how many walks of length j = 1, ..., `length` lead from s to t. Edges count as often
-    as they are there."""
+    """The integers `[s, t, j - 1]`: how many walks of j = 1, ..., `length` steps lead from s to t. An edge that is
+    there twice counts twice."""
     adjacency = torch.from_numpy(nx.to_numpy_array(graph, nodelist=range(len(graph)), dtype=np.int64))
     powers = [adjacency]
     while len(powers) < length:

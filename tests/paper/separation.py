@@ -27,8 +27,8 @@ def representations(model: IDGNN, graphs: list[Data]) -> Tensor:
 def told_apart(representation: Tensor) -> Tensor:
     """Whether graphs i and j are told apart: `[graphs, graphs]`.
 
-    Sums in another order differ in the last digits, 1e-15 of the largest number; what is told apart differs by far more.
-    Asserts that nothing lies between.
+    Sums in another order differ by about 1e-15 of the largest number, what is told apart by far more. Asserts that
+    nothing lies between.
     """
     scaled = representation / representation.abs().max()
     distance = (scaled.unsqueeze(1) - scaled).abs().amax(dim=-1)

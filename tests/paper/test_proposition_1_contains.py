@@ -64,7 +64,8 @@ def pyg_twin(layer):
         weights = {"lin.weight": operator.lin.weight, "bias": operator.bias}
         weights |= {"att_src": operator.att_source[None], "att_dst": operator.att_target[None]}
     else:
-        mlp = operator.mlp if layer.conv == "gine" else nn.Sequential(operator.lin, nn.ReLU(), operator.lin_out)
+        first = operator.lin_in if layer.conv == "gine" else operator.lin
+        mlp = nn.Sequential(first, nn.ReLU(), operator.lin_out)
         weights = {f"nn.{name}": weight for name, weight in mlp.state_dict().items()} | {"eps": torch.zeros(1)}
         twin = GINConv(copy.deepcopy(mlp))  # a copy, because it draws new weights
         if layer.conv == "gine":

@@ -1,10 +1,12 @@
-r"""Proposition 1, second part. The ID-GNN version of GIN can differentiate certain graphs that GIN fails to distinguish.
+r"""Proposition 1, second part. The ID-GNN version of GIN differentiates certain graphs that GIN fails to distinguish.
 
 The example of the paper's first figure are d-regular graphs, such as a hexagon and two triangles. With the same
-features at every node, a plain GNN gives every node of every d-regular graph the same state
-:math:`\mathbf{h}^{(k)} = \textsc{Agg}^{(k)}(\{d \times \textsc{Msg}^{(k)}(\mathbf{h}^{(k-1)})\}, \mathbf{h}^{(k-1)})`, and
-so does the 1-WL test, which bounds what plain GNNs tell apart. An ID-GNN with K layers meets its coloured node again
-after a closed walk of at most K steps.
+features at every node, a plain GNN gives every node of every d-regular graph the same state,
+
+.. math:: \mathbf{h}^{(k)} = \textsc{Agg}^{(k)}(\{d \times \textsc{Msg}^{(k)}(\mathbf{h}^{(k-1)})\}, \mathbf{h}^{(k-1)})
+
+and so does the 1-WL test, which bounds what plain GNNs tell apart. An ID-GNN with K layers meets its coloured node
+again after a closed walk of at most K steps (Eq. 3).
 """
 
 import networkx as nx

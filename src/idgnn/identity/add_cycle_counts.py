@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from idgnn.identity.checks import check_count_options, check_graph
+from idgnn.identity.checks import check_count_options
 from idgnn.identity.cycle_features import CycleScale, check_scale, cycle_features
 
 
@@ -40,19 +40,19 @@ class AddCycleCounts(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Changes `data` in place; calling the transform instead leaves its argument as it is."""
-        num_nodes = check_graph(data)
-        assert data.edge_index is not None
-        counts = cycle_features(data.edge_index, num_nodes, self.length, self.scale)
-        if data.x is None:
-            data.x = counts.float()
-            return data
-        if not data.x.is_floating_point():
+        edge_index, num_nodes, x = data.edge_index, data.num_nodes, data.x
+        if edge_index is None or num_nodes is None:
+            raise ValueError("the graph has no edge_index, expected an integer tensor of shape [2, num_edges].")
+        if x is not None and not x.is_floating_point():
             raise ValueError(
-                f"x has dtype {data.x.dtype}, and the counts are real numbers: expected floating-point features. Convert "
-                "them with data.x = data.x.float(), or encode categories first, for example with one_hot."
+                f"x has dtype {x.dtype}, and counts do not fit into it: expected floating-point features. Convert them "
+                "with data.x = data.x.float(), or encode categories first, for example with one_hot."
             )
-        x = data.x.view(-1, 1) if data.x.dim() == 1 else data.x
-        data.x = torch.cat([x, counts.to(x.dtype)], dim=-1)
+        counts = cycle_features(edge_index, num_nodes, self.length, self.scale)
+        if x is None:
+            data.x = counts.float()
+        else:
+            data.x = torch.cat([x.view(-1, 1) if x.dim() == 1 else x, counts.to(x.dtype)], dim=-1)
         return data
 
     def __repr__(self) -> str:

@@ -2,9 +2,6 @@ r"""The diagonals of the powers of a matrix from its half powers, for counts and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
-
 import torch
 from torch import Tensor
 
@@ -14,12 +11,9 @@ from idgnn.identity.walk_operator import SINGLE
 
 # A lone graph up to this size is faster as a dense matrix than through the layout of the rows.
 _DENSE_NODES = 128
-# For each number of a state: a power before and after a step, the second of them also in double precision before the
-# step, and the factors and products of the sums. Directed graphs have a second state on the way back.
-_BYTES = 8 + 8 + 8 + 8 + 8
-_DIRECTED_BYTES = _BYTES + 8 + 8 + 8
-
-T = TypeVar("T")
+# For each number of a state, beside the powers: the product of two in single precision, two factors and a product in
+# double precision, the copy in double precision that a power is computed from, the sizes of columns and their places.
+_BYTES = 4 + 3 * 8 + 8 + 2 * 8
 
 
 def closed_walks(
@@ -32,41 +26,26 @@ def closed_walks(
     so that no power above half the length, rounded up, is formed. The sum runs over chunks of columns u.
     """
     half = (length + 1) // 2
-    if num_nodes <= _DENSE_NODES and 3 * half * num_nodes**2 * 8 <= memory:
+    if num_nodes <= _DENSE_NODES and 4 * length * num_nodes**2 * 8 <= memory:
         return _dense(edge_index, num_nodes, length, probabilities)
     source, target = edge_index.long()
     # A node that lacks out-edges or in-edges is on no closed walk.
     on_walk = (torch.bincount(source, minlength=num_nodes) > 0) & (torch.bincount(target, minlength=num_nodes) > 0)
     graph = walk_graph(edge_index, num_nodes, on_walk, half, probabilities)
     undirected = graph.forward is graph.backward
-    total = torch.zeros(graph.num_rows + 1, length, dtype=torch.float64, device=edge_index.device)
-    plan = chunks(graph, memory, _BYTES if undirected else _DIRECTED_BYTES)
+    total = torch.zeros(length, graph.num_rows + 1, dtype=torch.float64, device=edge_index.device)
+    plan = chunks(graph, memory, _BYTES + 8 * (half if undirected else length))
     # Held for all chunks: fresh memory of this size would cost as much as the sums.
     scratch = torch.empty(max((chunk.numbers for chunk in plan), default=0), device=edge_index.device)
-    for chunk, forward, backward in on_rows(graph, tracked(plan, "closed walks", progress)):
-        rows = total[chunk.start : chunk.stop]
+    for chunk, forward, backward in on_rows(graph, plan, "closed walks", progress):
         slot = graph.slot[chunk.start : chunk.stop]
-        size = _column_sizes(graph, chunk)
-        out = columns(forward, backward, slot, chunk, half)
-        back = out if undirected else columns(backward, forward, slot, chunk, length // 2)
-        returning: Tensor | None = None
-        for power, leaving in enumerate(out, start=1):  # [rows, width]
-            if returning is not None:
-                rows[:, 2 * power - 2] += _inner(leaving, returning, size, scratch)
-            if 2 * power <= length:
-                returning = leaving if undirected else next(back)
-                rows[:, 2 * power - 1] += _inner(leaving, returning, size, scratch)
-    total[:-1, 0] = _diagonal(graph)
-    return total[graph.row]
-
-
-def tracked(work: list[T], description: str, progress: bool) -> Iterable[T]:
-    """The items of `work`, with a progress bar where one is asked for."""
-    if not progress:
-        return work
-    from rich.progress import track
-
-    return track(work, description)
+        leaving = list(columns(forward, backward, slot, chunk, half))  # (A^i)[v, u], each [rows, width]
+        returning = leaving  # (A^j)[u, v]
+        if not undirected:
+            returning = list(columns(backward, forward, slot, chunk, length // 2))
+        total[1:, chunk.start : chunk.stop] += _sums(leaving, returning, _column_sizes(graph, chunk), length, scratch)
+    total[0, :-1] = _diagonal(graph)
+    return total.t().contiguous().index_select(0, graph.row)
 
 
 def _dense(edge_index: Tensor, num_nodes: int, length: int, probabilities: bool) -> Tensor:
@@ -74,29 +53,36 @@ def _dense(edge_index: Tensor, num_nodes: int, length: int, probabilities: bool)
     matrix = torch.bincount(source * num_nodes + target, minlength=num_nodes**2).view(num_nodes, num_nodes).double()
     if probabilities:
         matrix = matrix / matrix.sum(1, keepdim=True).clamp(min=1)
-    powers = [matrix]
+    powers = [torch.eye(num_nodes, dtype=torch.float64, device=edge_index.device), matrix]
     for _ in range((length - 1) // 2):
         powers.append(powers[-1] @ matrix)
-    power = torch.stack(powers)  # [half, num_nodes, num_nodes]
-    total = torch.empty(num_nodes, 2 * len(powers), dtype=torch.float64, device=edge_index.device)
-    total[:, 0] = matrix.diagonal()
-    total[:, 1::2] = (power * power.mT).sum(2).T
-    total[:, 2::2] = (power[1:] * power[:-1].mT).sum(2).T
-    return total[:, :length].contiguous()
+    leaving = torch.stack([powers[(k + 1) // 2] for k in range(1, length + 1)])  # [length, num_nodes, num_nodes]
+    returning = torch.stack([powers[k // 2] for k in range(1, length + 1)])
+    return (leaving * returning.mT).sum(2).t().contiguous()
 
 
-def _inner(a: Tensor, b: Tensor, size: Tensor | None, scratch: Tensor) -> Tensor:
-    """The inner products of the rows of two matrices whose columns count `size` times: `[rows]`."""
-    if a.dtype == b.dtype == torch.float32:
-        product = torch.mul(a, b, out=scratch[: a.numel()].view_as(a))
-        total = (product if size is None else product.mul_(size.float())).sum(1)
-        # Nothing is negative: a sum below 2^24 had no part above it, and is exact. The few others are added up again.
-        rounded = (total >= SINGLE).nonzero().flatten()
-        if rounded.numel() == 0:
-            return total
-        size = size[rounded] if size is not None and size.size(0) > 1 else size
-        again = _inner(a[rounded].double(), b[rounded].double(), size, scratch)
-        return total.double().index_copy_(0, rounded, again)
+def _sums(leaving: list[Tensor], returning: list[Tensor], size: Tensor | None, length: int, scratch: Tensor) -> Tensor:
+    """The sums over u in the chunk for walks of length 2 to `length`, u counted `size` times: `[length - 1, rows]`."""
+    sums = leaving[0].new_empty(length - 1, leaving[0].size(0), dtype=torch.float64)
+    halves = [(leaving[(k - 1) // 2], returning[k // 2 - 1]) for k in range(2, length + 1)]
+    for total, (a, b) in zip(sums, halves, strict=True):
+        if a.dtype == b.dtype == torch.float32:
+            product = torch.mul(a, b, out=scratch[: a.numel()].view_as(a))
+            total.copy_((product if size is None else product.mul_(size.float())).sum(1))
+        else:
+            total.copy_(_inner(a, b, size))
+    # No term is negative, so a sum below 2^24 had no part above it and is exact. The few others are added up again.
+    for k in (sums >= SINGLE).any(1).nonzero().flatten().tolist():
+        a, b = halves[k]
+        if a.dtype == b.dtype == torch.float32:
+            rounded = (sums[k] >= SINGLE).nonzero().flatten()
+            rounded_size = size[rounded] if size is not None and size.size(0) > 1 else size
+            sums[k, rounded] = _inner(a[rounded], b[rounded], rounded_size)
+    return sums
+
+
+def _inner(a: Tensor, b: Tensor, size: Tensor | None) -> Tensor:
+    """The inner products of the rows of two matrices in double precision: `[rows]`."""
     a, b = a.double(), b.double()
     return torch.bmm((a if size is None else a * size).unsqueeze(1), b.unsqueeze(2)).view(-1)
 

@@ -33,8 +33,7 @@ def cycle_features(
     `"walk"`    :math:`((D^{-1} A)^k)_{vv}`      networks: the probability that a random walk is back at step k
     =========== ================================ ==============================================================
 
-    D holds the out-degrees, duplicates counted; a node without out-edges has probability 0. Probabilities are computed
-    to single precision, about 1e-7.
+    D holds the out-degrees, duplicates counted; a node without out-edges has probability 0.
 
     Example:
         >>> import torch

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from idgnn.identity.walk_graph import WalkGraph
@@ -92,11 +91,18 @@ def _parts(start: int, rows: int, roots: int, width: int) -> Iterator[Chunk]:
         yield Chunk(start, start + rows, first, last, last - first, 1, True)
 
 
-def on_rows(graph: WalkGraph, plan: Iterable[Chunk]) -> Iterator[tuple[Chunk, WalkOperator, WalkOperator]]:
+def on_rows(
+    graph: WalkGraph, plan: list[Chunk], description: str, progress: bool
+) -> Iterator[tuple[Chunk, WalkOperator, WalkOperator]]:
     """Each chunk with A and its transpose on its rows, which the chunks of one block share."""
+    work: Iterable[Chunk] = plan
+    if progress:
+        from rich.progress import track
+
+        work = track(plan, description)
     rows: tuple[int, int] | None = None
     forward = backward = graph.forward
-    for chunk in plan:
+    for chunk in work:
         if rows != (chunk.start, chunk.stop):
             rows = (chunk.start, chunk.stop)
             forward = graph.forward.within(*rows)
@@ -107,10 +113,7 @@ def on_rows(graph: WalkGraph, plan: Iterable[Chunk]) -> Iterator[tuple[Chunk, Wa
 def columns(
     matrix: WalkOperator, transposed: WalkOperator, slot: Tensor, chunk: Chunk, powers: int
 ) -> Iterator[Tensor]:
-    """The chunk's columns of M, M^2, ..., each `[rows, width]`, in single precision as long as that is exact.
-
-    A product costs entries times width operations.
-    """
+    """The chunk's columns of M, M^2, ..., each `[rows, width]`, in single precision as long as that is exact."""
     roots = slice(chunk.first, chunk.last)
     low, high = int(transposed.ptr[chunk.first]), int(transposed.ptr[chunk.last])
     column = slot.index_select(0, transposed.row[low:high]) - chunk.first
@@ -127,7 +130,5 @@ def columns(
     for power in range(2, powers + 1):
         if power > single:
             state = state.double()
-        weight = matrix.weight if state.dtype == torch.float64 else matrix.single_weight
-        # On a CPU several times faster than a sparse product, which is also absent from builds without MKL.
-        state = F.embedding_bag(matrix.column, state, matrix.ptr[:-1], mode="sum", per_sample_weights=weight)
+        state = matrix @ state
         yield state

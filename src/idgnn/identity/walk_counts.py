@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from idgnn.identity.checks import check_count_options, check_edge_index, check_pairs
-from idgnn.identity.closed_walks import tracked
 from idgnn.identity.exact_counts import check_exact
 from idgnn.identity.walk_columns import chunks, columns, on_rows
 from idgnn.identity.walk_graph import walk_graph
@@ -65,7 +64,7 @@ def walk_counts(
     pair = pair[root[pair].argsort()]
     root_of_pair = root[pair]
     counts = torch.zeros(root.numel(), length, dtype=torch.float64, device=root.device)
-    for chunk, forward, backward in on_rows(graph, tracked(chunks(graph, memory, _BYTES), "walks", progress)):
+    for chunk, forward, backward in on_rows(graph, chunks(graph, memory, _BYTES), "walks", progress):
         ends = root.new_tensor([chunk.start + chunk.first, chunk.start + chunk.last])
         low, high = torch.searchsorted(root_of_pair, ends).tolist()
         if low == high:

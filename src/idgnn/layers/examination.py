@@ -10,9 +10,10 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torch_geometric.nn import MessagePassing
 
-from idgnn.layers.colouring import Call, Record, Route, rehearse, sent_names, takes_pairs
+from idgnn.layers.colouring import Call, Route, takes_pairs
 from idgnn.layers.quiet import quiet
 from idgnn.layers.refusals import several_hops
+from idgnn.layers.rehearsal import Record, rehearse, requested, sent_names
 from idgnn.layers.shadow import shadowed
 from idgnn.layers.steps import count_steps
 
@@ -21,7 +22,7 @@ def examine(layer: MessagePassing, forward: Callable[..., Any], call: Call) -> R
     """Tries the layer on the states of this call, without side effects, and refuses what would not be Eq. 3."""
     name = type(layer).__name__
     with quiet(layer, _device(call)), shadowed(layer, forward=forward):
-        forward(*call.args, **call.kwargs)  # a lazy layer gets its weights here, before anything is counted
+        call.run(forward)  # a lazy layer gets its weights here, before anything is counted
         steps = count_steps(layer, {name: layer}, lambda *a, **k: layer.forward(*a, **k), call.args, call.kwargs)
         hops = steps.total
         if hops == 0:
@@ -39,9 +40,8 @@ def examine(layer: MessagePassing, forward: Callable[..., Any], call: Call) -> R
 
 def _same_with_pairs(forward: Callable[..., Any], call: Call, expected: Any) -> bool:
     """Whether `(x, x)` means source and target: then it is the same as `x`."""
-    paired = call.with_x((call.x, call.x))
     try:
-        return close(forward(*paired.args, **paired.kwargs), expected)
+        return close(call.with_x((call.x, call.x)).run(forward), expected)
     except Exception:  # some layers take pairs in certain settings only, SimpleConv without combine_root for one
         return False
 
@@ -68,9 +68,9 @@ def _rounds(layer: MessagePassing, forward: Callable[..., Any], call: Call) -> i
 
 def _taken_whole(layer: MessagePassing, sent: dict[str, Any]) -> list[str]:
     """What the message function takes as it was given to `propagate`, and what only aggregation reads from sources."""
-    wanted = set(layer.inspector.get_flat_param_names(["message"]))
+    wanted = requested(layer, "message")
     whole = [name for name in sent if name in wanted]
-    update = set(layer.inspector.get_flat_param_names(["aggregate", "update"]))
+    update = requested(layer, "aggregate", "update")
     late = [n for n in sent_names(layer, "aggregate", "update") if n in update and f"{n}_j" not in wanted]
     return whole + [name for name in late if name in sent]
 
@@ -89,7 +89,7 @@ def _noted(
         return next(given, updated[-1])
 
     with shadowed(layer, edge_updater=edge_updater):
-        return rehearse(layer, forward, call, rounds=None), updated
+        return rehearse(layer, lambda: call.run(forward), rounds=None), updated
 
 
 def _shaken(call: Call) -> Call:

@@ -81,7 +81,7 @@ class IdentityGAT(Operator):
         return out if self.bias is None else out + self.bias
 
     def _by_head(self, messages: Tensor) -> Tensor:
-        return messages.view(messages.size(0), self.heads, -1)
+        return messages.view(-1, self.heads, self.att_source.size(1))
 
 
 def _softmax(score: Tensor, target: Tensor, num_targets: int) -> Tensor:

@@ -2,7 +2,7 @@ r"""The two aggregations that carry almost all of the time: a weighted sum and a
 
 Both read the messages where they stand instead of copying them to the edges first. On a CPU that is what
 `embedding_bag` does: many times faster than gathering and scattering. The `*_plain` twins say what is computed.
-They are custom operators so that `torch.compile` takes them as they are.
+The sum is a custom operator so that `torch.compile` takes it as it is.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from idgnn.identity.rounds import Messages
+from idgnn.layers.eager import eager
 
 
 def gather_sum(x: Tensor, messages: Messages, weight: Tensor | None = None) -> Tensor:
@@ -41,9 +42,18 @@ def gather_sum_plain(x: Tensor, messages: Messages, weight: Tensor | None = None
 
 def gather_max(x: Tensor, messages: Messages) -> Tensor:
     r""":math:`\mathbf{y}_t = \max_{s \to t} \mathbf{x}_s` for `x >= 0`, zero where no message arrives."""
-    if x.device.type != "cpu":
+    if x.device.type != "cpu" or messages.source.numel() == 0:
         return gather_max_plain(x, messages)
-    return _gather_max(x, messages.source, messages.ptr)[0]
+    return _max_by_row(x, messages)
+
+
+@eager
+def _max_by_row(x: Tensor, messages: Messages) -> Tensor:
+    """A quarter of the time of the plain twin; PyTorch has it for the CPU alone."""
+    ones, size = x.new_ones(messages.source.numel()), (messages.ptr.numel() - 1, x.size(0))
+    with warnings.catch_warnings(action="ignore"):  # PyTorch calls its sparse rows a beta feature, once a process
+        matrix = torch.sparse_csr_tensor(messages.ptr, messages.source, ones, size, check_invariants=False)
+    return torch.sparse.mm(matrix, x, "amax")
 
 
 def gather_max_plain(x: Tensor, messages: Messages) -> Tensor:
@@ -93,35 +103,3 @@ def _backward_sum(ctx, grad):
 
 
 _gather_sum.register_autograd(_backward_sum, setup_context=_save_sum)
-
-
-@torch.library.custom_op("idgnn::gather_max", mutates_args=())
-def _gather_max(x: Tensor, source: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
-    """The maximum, and the source row that it came from."""
-    size = (ptr.numel() - 1, x.size(0))
-    if source.numel() == 0:
-        return x.new_zeros(size[0], x.size(1)), ptr.new_zeros(size[0], x.size(1))
-    with warnings.catch_warnings(action="ignore"):  # PyTorch calls its sparse rows a beta feature, once a process
-        matrix = torch.sparse_csr_tensor(ptr, source, x.new_ones(source.numel()), size, check_invariants=False)
-    value, position = torch.ops.aten._sparse_mm_reduce_impl(matrix, x.contiguous(), "amax")
-    # A target without messages has no winner; any row will do, its gradient is zeroed on the way back.
-    return value, source[position.clamp_(max=source.numel() - 1)]
-
-
-@_gather_max.register_fake
-def _(x, source, ptr):
-    return x.new_empty(ptr.size(0) - 1, x.size(1)), ptr.new_empty(ptr.size(0) - 1, x.size(1))
-
-
-def _save_max(ctx, inputs, output):
-    ctx.save_for_backward(output[1], inputs[2])
-    ctx.num_sources = inputs[0].size(0)
-
-
-def _backward_max(ctx, grad, _):
-    winner, ptr = ctx.saved_tensors
-    grad = grad * (ptr.diff() > 0).unsqueeze(-1)
-    return grad.new_zeros(ctx.num_sources, grad.size(1)).scatter_add(0, winner, grad), None, None
-
-
-_gather_max.register_autograd(_backward_max, setup_context=_save_max)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, overload
 
 import torch
 from torch import Tensor, nn
@@ -16,12 +15,12 @@ from torch_geometric.nn import MessagePassing
 from idgnn.identity.checks import check_features
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph
 from idgnn.layers.colour_map import ColourMap, source_channels
-from idgnn.layers.colouring import Call, Route, Rows, run_coloured
-from idgnn.layers.examination import examine
-from idgnn.layers.lifting import ModelCall, lift, rows_of
+from idgnn.layers.coloured_layers import colouring
+from idgnn.layers.colouring import Route
+from idgnn.layers.lifting import ModelCall, check_graph, lift, rows_of
 from idgnn.layers.quiet import quiet
 from idgnn.layers.refusals import check_takeable, several_hops
-from idgnn.layers.shadow import shadowed
+from idgnn.layers.rows import Rows
 from idgnn.layers.steps import count_steps
 from idgnn.layers.verification import verify
 
@@ -33,6 +32,10 @@ def _eager(function: F) -> F:
     return cast(F, torch.compiler.disable(function))
 
 
+@overload
+def identity_aware(module: MessagePassing) -> IdentityAwareLayer: ...
+@overload
+def identity_aware(module: nn.Module) -> IdentityAwareModel: ...
 def identity_aware(module: nn.Module) -> IdentityAwareLayer | IdentityAwareModel:
     r"""The ID-GNN-Full version of a PyG layer or of a model that is made of PyG layers.
 
@@ -103,7 +106,7 @@ class IdentityAwareLayer(nn.Module):
 
     @_eager
     def _coloured(self, rows: Rows, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        with _colouring({"": (self.module, self.colour)}, rows, self._routes):
+        with colouring({"": (self.module, self.colour)}, rows, self._routes):
             return self.module(*args, **kwargs)
 
     def reset_parameters(self) -> None:
@@ -125,7 +128,8 @@ class IdentityAwareModel(nn.Module):
       row coloured that is the output of the model, bit for bit.
 
     What has one row per node or edge among the arguments is carried over to the identity graph. In training, BatchNorm
-    takes its statistics over the rows of the identity graph; in evaluation mode the result is exact.
+    takes its statistics over the rows of the identity graph; in evaluation mode the result is exact. torch.compile
+    leaves it as it is: it runs, and does not get faster.
 
     `module` is the copy of the given model, `colours` holds the colour map of each layer under the name that the layer
     has in it, and `num_layers` is the number of rounds, known after the first call.
@@ -175,7 +179,7 @@ class IdentityAwareModel(nn.Module):
         if graph is None:
             plain = Data(edge_index=call.edge_index, num_nodes=call.num_nodes)
             graph = identity_graph(plain, num_layers=num_layers, queries=queries)
-        _check_graph(graph, call, num_layers)
+        check_graph(graph, call, num_layers)
         lifted_args, lifted_kwargs = lift(call, graph)
         output = self._run(graph.coloured, lifted_args, lifted_kwargs)
         return rows_of(output, graph.node.numel(), graph.query_row, type(self.module).__name__)
@@ -198,7 +202,7 @@ class IdentityAwareModel(nn.Module):
         if rows is None:
             return self.module(*args, **kwargs)
         colours = self._colour_maps()
-        with _colouring({n: (layer, colours[n]) for n, layer in self._layers()}, rows, self._routes):
+        with colouring({n: (layer, colours[n]) for n, layer in self._layers()}, rows, self._routes):
             return self.module(*args, **kwargs)
 
     def _prepare(self, call: ModelCall) -> int:
@@ -226,7 +230,9 @@ class IdentityAwareModel(nn.Module):
         name = type(self.module).__name__
         if any(is_lazy(parameter) for parameter in self.module.parameters()):
             self.module(*call.args, **call.kwargs)  # weights that come into being on the way have no depth
-        steps = count_steps(self.module, dict(self._layers()), self.module, call.args, call.kwargs)
+        steps = count_steps(
+            self.module, dict(self._layers()), self.module, call.args, call.kwargs, edge_index=call.edge_index
+        )
         rows_of(steps.output, call.num_nodes, None, name)
         for layer, hops in steps.inside.items():
             if hops > 1:
@@ -237,32 +243,14 @@ class IdentityAwareModel(nn.Module):
                 f"{name} calls propagate of its layer {steps.astray[0]!r} from outside of that layer, where it cannot "
                 "be coloured. Call the layer itself."
             )
+        if steps.own:
+            raise ValueError(
+                f"{name} sends messages of its own ({steps.own[0]}) outside of its MessagePassing layers, where they "
+                "are neither counted nor coloured. Put them into a MessagePassing layer."
+            )
         if steps.total == 0:
             raise ValueError(f"no message reaches the output of {name}, so there is nothing to colour.")
         return steps.total
-
-
-@contextmanager
-def _colouring(
-    layers: dict[str, tuple[MessagePassing, ColourMap]], rows: Rows, routes: dict[str, Route]
-) -> Iterator[None]:
-    """Within the block the layers colour their messages; their routes are found out on the way and kept."""
-
-    def stand_in(name: str, layer: MessagePassing, colour: ColourMap) -> Any:
-        original = layer.forward
-
-        def forward(*args: Any, **kwargs: Any) -> Any:
-            call = Call.of(original, args, kwargs)
-            if name not in routes:
-                routes[name] = examine(layer, original, call)
-            return run_coloured(layer, original, call, rows, colour, routes[name])
-
-        return forward
-
-    with ExitStack() as stack:
-        for name, (layer, colour) in layers.items():
-            stack.enter_context(shadowed(layer, forward=stand_in(name, layer, colour)))
-        yield
 
 
 def _copied(module: Any) -> Any:
@@ -283,20 +271,3 @@ def _hold(tree: nn.Module, name: str, colour: ColourMap) -> None:
             tree.add_module(part, nn.Module())
         tree = tree.get_submodule(part)
     tree.add_module(last, colour)
-
-
-def _check_graph(graph: IdentityGraph, call: ModelCall, num_layers: int) -> None:
-    if not isinstance(graph, Data) or "query_row" not in graph:
-        raise ValueError(f"graph is a {type(graph).__name__}, expected what idgnn.identity_graph returns.")
-    nodes, edges = graph.plain_row.numel(), graph.plain_edge.numel()
-    if (nodes, edges) != (call.num_nodes, call.num_edges):
-        raise ValueError(
-            f"graph was built from {nodes} nodes and {edges} edges, but x and edge_index have {call.num_nodes} and "
-            f"{call.num_edges}. Pass the x and edge_index that it was built from."
-        )
-    built_for = int(torch.as_tensor(graph.num_layers).min())  # a batch holds one number for each of its graphs
-    if built_for < num_layers:
-        raise ValueError(
-            f"graph was built for {built_for} layers, but the model takes {num_layers} rounds of messages. Build it "
-            f"with identity_graph(data, num_layers={num_layers})."
-        )

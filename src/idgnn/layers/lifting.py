@@ -197,3 +197,21 @@ def rows_of(output: Any, num_rows: int, read: Tensor | None, name: str) -> Any:
             "its encoder identity-aware and pool after: global_add_pool(identity_aware(encoder)(x, edge_index), batch)."
         )
     return output if read is None else torch.index_select(output, 0, read)
+
+
+def check_graph(graph: IdentityGraph, call: ModelCall, num_layers: int) -> None:
+    """Refuses an identity graph that was built from another graph, or for fewer rounds."""
+    if not isinstance(graph, Data) or "query_row" not in graph:
+        raise ValueError(f"graph is a {type(graph).__name__}, expected what idgnn.identity_graph returns.")
+    nodes, edges = graph.plain_row.numel(), graph.plain_edge.numel()
+    if (nodes, edges) != (call.num_nodes, call.num_edges):
+        raise ValueError(
+            f"graph was built from {nodes} nodes and {edges} edges, but x and edge_index have {call.num_nodes} and "
+            f"{call.num_edges}. Pass the x and edge_index that it was built from."
+        )
+    built_for = int(torch.as_tensor(graph.num_layers).min())  # a batch holds one number for each of its graphs
+    if built_for < num_layers:
+        raise ValueError(
+            f"graph was built for {built_for} layers, but the model takes {num_layers} rounds of messages. Build it "
+            f"with identity_graph(data, num_layers={num_layers})."
+        )

@@ -2,7 +2,8 @@ r"""How many rounds of message passing a network takes: the K of Algorithm 1, fo
 
 Every tensor carries a depth: the number of rounds on the longest chain that led to it. An operation passes the largest
 depth of its inputs on, a call of `propagate` adds one. Branches side by side, jumping knowledge and layers that are
-used several times come out right, because nothing is counted but the longest chain.
+used several times come out right, because nothing is counted but the longest chain. Watched on the side: whether the
+network sends states along edges by itself, outside of its layers, where they are neither counted nor coloured.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
 from idgnn.layers.shadow import shadowed
@@ -30,13 +32,24 @@ class Steps:
     total: int  # rounds on the longest chain from the inputs to the output
     inside: dict[str, int]  # the most rounds that one call of each layer took
     astray: list[str]  # layers whose `propagate` was called from outside of their `forward`
+    own: list[str]  # operations outside of all layers that sent states along edges
+
+
+# What sends states along edges when its index comes from them, and what does so when one factor is an adjacency matrix.
+_SCATTERS = ("index_add", "index_put", "index_reduce", "scatter", "scatter_add", "scatter_reduce", "segment_reduce")
+_PRODUCTS = ("addmm", "bmm", "mm", "sparse_mm", "sparse_mm_reduce_impl")
 
 
 def count_steps(
-    module: nn.Module, layers: Mapping[str, MessagePassing], run: Callable[..., Any], args: Any, kwargs: Any
+    module: nn.Module,
+    layers: Mapping[str, MessagePassing],
+    run: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    edge_index: Tensor | None = None,
 ) -> Steps:
     """Calls `run(*args, **kwargs)`, which runs `module`, and counts the rounds of message passing on the longest chain
-    from the arguments to its output.
+    from the arguments to its output. With `edge_index`, one of the arguments, messages outside of layers are found.
 
     Example:
         >>> from torch_geometric.nn import GCN
@@ -45,19 +58,19 @@ def count_steps(
         >>> count_steps(net, layers, net, (x, edge_index), {}).total
         3
     """
-    depths = _Depths()
+    running: list[str] = []
+    depths = _Depths(running)
     for tensor in (*_held(module), *_tensors((args, kwargs))):
-        depths.put(tensor, 0)
+        depths.put(tensor, 0, along=tensor is edge_index)
     inside: dict[str, int] = dict.fromkeys(layers, 0)
     astray: list[str] = []
-    running: list[str] = []
     with ExitStack() as stack:
         for name, layer in layers.items():
             watch = _Watch(name, layer, depths, inside, astray, running)
             stack.enter_context(shadowed(layer, forward=watch.forward, propagate=watch.propagate))
         stack.enter_context(depths)
         output = run(*args, **kwargs)
-    return Steps(output, depths.deepest_of(output), inside, astray)
+    return Steps(output, depths.deepest_of(output), inside, astray, depths.own)
 
 
 class _Watch:
@@ -91,40 +104,70 @@ class _Watch:
         depth = self.depths.deepest_of((args, kwargs)) + 1
         output = self.original_propagate(*args, **kwargs)
         for tensor in _tensors(output):
-            self.depths.put(tensor, depth)
+            self.depths.put(tensor, depth, along=True)
         return output
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """What is known of a storage."""
+
+    depth: int
+    along: bool  # whether edge_index had a part in it
+    reference: Any  # keeps the key of the storage from being used again, not the storage alive
 
 
 class _Depths(TorchDispatchMode):
-    """Depth by storage, so that views and in-place writes share it; weak, so that watching keeps no memory alive."""
+    """Marks storages, so that views and in-place writes share a depth."""
 
-    def __init__(self) -> None:
+    def __init__(self, running: list[str]) -> None:
         super().__init__()
-        self.known: dict[Any, tuple[int, Any]] = {}
+        self.known: dict[Any, _Mark] = {}
         self.deepest = 0
+        self.running, self.own = running, []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         output = func(*args, **(kwargs or {}))
-        depth = self.deepest_of((args, kwargs))
+        inputs = list(_tensors((args, kwargs)))
+        marks = [self.of(tensor) for tensor in inputs]
+        if not self.running and _sends(func._schema.name.split("::")[1].strip("_"), inputs, marks):
+            self.own.append(func._schema.name)
         for tensor in _tensors(output):
-            key, _ = _identify(tensor)
-            self.put(tensor, max(depth, self.known[key][0] if key in self.known else 0))
+            before = self.known.get(_identify(tensor)[0])
+            joined = [*marks, before] if before else marks
+            self.put(tensor, max((m.depth for m in joined), default=0), any(m.along for m in joined))
         return output
 
     def deepest_of(self, values: Any) -> int:
-        return max((self.of(tensor) for tensor in _tensors(values)), default=0)
+        return max((self.of(tensor).depth for tensor in _tensors(values)), default=0)
 
-    def of(self, tensor: Tensor) -> int:
+    def of(self, tensor: Tensor) -> _Mark:
         key, _ = _identify(tensor)
         if key not in self.known:
             # It came about where nobody watched. Too deep costs time, not deep enough would be wrong.
-            self.put(tensor, self.deepest)
-        return self.known[key][0]
+            self.put(tensor, self.deepest, along=False)
+        return self.known[key]
 
-    def put(self, tensor: Tensor, depth: int) -> None:
+    def put(self, tensor: Tensor, depth: int, along: bool) -> None:
         key, reference = _identify(tensor)
-        self.known[key] = (depth, reference)
+        self.known[key] = _Mark(depth, along, reference)
         self.deepest = max(self.deepest, depth)
+
+
+def _sends(operation: str, inputs: list[Tensor], marks: list[_Mark]) -> bool:
+    """Whether an operation sends states that a layer has computed along edges. Before the first layer no state knows of
+    a colour, and whatever is done with them does no harm."""
+    states = any(mark.depth > 0 for mark in marks)
+    if operation in _SCATTERS:
+        # A mask picks rows and moves nothing.
+        return states and any(
+            mark.along and not tensor.is_floating_point() and tensor.dtype != torch.bool
+            for tensor, mark in zip(inputs, marks, strict=True)
+        )
+    if operation in _PRODUCTS:
+        sparse = any(tensor.layout != torch.strided for tensor in inputs)
+        return states and (sparse or any(mark.along and mark.depth == 0 for mark in marks))
+    return False
 
 
 def _identify(tensor: Tensor) -> tuple[Any, Any]:
@@ -137,7 +180,11 @@ def _identify(tensor: Tensor) -> tuple[Any, Any]:
 
 
 def _tensors(values: Any) -> Iterator[Tensor]:
-    return (leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor))
+    for leaf in tree_leaves(values):
+        if isinstance(leaf, Data):
+            yield from _tensors(list(leaf.to_dict().values()))
+        elif isinstance(leaf, Tensor):
+            yield leaf
 
 
 def _held(module: nn.Module) -> Iterator[Tensor]:

@@ -1,0 +1,116 @@
+"""The rounds: what each computes, that trimming leaves out what it may and nothing more."""
+
+import hypothesis.strategies as st
+import networkx as nx
+import pytest
+import torch
+from hypothesis import given, settings
+from torch_geometric.data import Data
+
+from idgnn import identity_graph
+from idgnn.identity.rounds import Schedule, trimmed, whole
+from idgnn.identity.rows import Rows
+from tests.laws.graphs import as_pairs, graphs, queries
+
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+
+
+def assert_sound(schedule: Schedule, num_nodes: int, num_layers: int) -> None:
+    """Each round ends with the rows that the next begins with; both orders of its messages are the same messages."""
+    assert len(schedule.rounds) == num_layers
+    assert schedule.node.numel() == schedule.rounds[0].num_sources
+    assert schedule.node.numel() == 0 or int(schedule.node.max()) < num_nodes
+    for before, after in zip(schedule.rounds, schedule.rounds[1:], strict=False):
+        assert before.num_targets == after.num_sources
+    for round_ in schedule.rounds:
+        assert round_.previous.shape == (round_.num_targets,)
+        sizes = (round_.split, round_.num_sources - round_.split)
+        for messages, size in zip((round_.plain, round_.coloured), sizes, strict=True):
+            assert messages.ptr.numel() == round_.num_targets + 1
+            back = messages.back
+            source = torch.repeat_interleave(back.ptr.diff())
+            assert back.ptr.numel() == size + 1
+            assert torch.equal(messages.source[back.edge], source)
+            assert torch.equal(messages.target[back.edge], back.neighbour)
+
+
+@pytest.mark.parametrize("loops", [False, True])
+@settings(max_examples=50)
+@given(data=st.data(), graph=graphs(), num_layers=st.integers(1, 5))
+def test_both_schedules_are_sound(loops, data, graph, num_layers):
+    built = identity_graph(graph, num_layers, data.draw(queries(graph.num_nodes)))
+    first_loop = graph.num_edges if loops else None
+    for schedule in (trimmed(built, num_layers, first_loop), whole(Rows.of(built), num_layers, first_loop)):
+        assert_sound(schedule, graph.num_nodes, num_layers)
+
+
+@settings(max_examples=50)
+@given(data=st.data(), graph=graphs(), num_layers=st.integers(1, 5))
+def test_with_loops_every_target_hears_itself_exactly_once(data, graph, num_layers):
+    built = identity_graph(graph, num_layers, data.draw(queries(graph.num_nodes)))
+    node = schedule_nodes(trimmed(built, num_layers, graph.num_edges))
+    for depth, round_ in enumerate(trimmed(built, num_layers, graph.num_edges).rounds):
+        heard = torch.zeros(round_.num_targets, dtype=torch.long)
+        for messages, first in ((round_.plain, 0), (round_.coloured, round_.split)):
+            loop = messages.edge >= graph.num_edges
+            heard += torch.bincount(messages.target[loop], minlength=round_.num_targets)
+            assert torch.equal(messages.source[loop] + first, round_.previous[messages.target[loop]])
+            assert torch.equal(node[depth][messages.source[loop] + first], messages.edge[loop] - graph.num_edges)
+            source, target = graph.edge_index[:, messages.edge[~loop]]
+            assert torch.equal(node[depth][messages.source[~loop] + first], source)
+            assert torch.equal(node[depth + 1][messages.target[~loop]], target)
+        assert (heard == 1).all()
+
+
+def schedule_nodes(schedule: Schedule) -> list[torch.Tensor]:
+    """The node that each row of each depth is a copy of."""
+    nodes = [schedule.node]
+    for round_ in schedule.rounds:
+        nodes.append(nodes[-1][round_.previous])
+    return nodes
+
+
+@settings(max_examples=100)
+@given(data=st.data(), graph=graphs(max_nodes=7), num_layers=st.integers(1, 5))
+def test_trimming_keeps_at_each_depth_only_rows_that_have_arrived_and_still_matter(data, graph, num_layers):
+    """DESIGN.md: at depth k, d(v, u) <= k (else the plain row serves) and d(u, r) <= K - k."""
+    asked = data.draw(queries(graph.num_nodes))
+    schedule = trimmed(identity_graph(graph, num_layers, asked), num_layers)
+    directed = nx.DiGraph()
+    directed.add_nodes_from(range(graph.num_nodes))
+    directed.add_edges_from(graph.edge_index.t().tolist())
+    steps = dict(nx.all_pairs_shortest_path_length(directed))
+    listed = as_pairs(asked, graph.num_nodes)
+
+    sizes = [schedule.node.numel()] + [round_.num_targets for round_ in schedule.rounds]
+    for depth, size in enumerate(sizes):
+        own, plain = set(), set()
+        for root, colour in listed:
+            for node in range(graph.num_nodes):
+                if steps[node].get(root, num_layers + 1) > num_layers - depth:
+                    continue  # the answer no longer depends on it
+                if steps[colour].get(node, num_layers + 1) <= depth:
+                    own.add((colour, node))
+                else:
+                    plain.add(node)
+        assert size <= len(own) + len(plain)
+        if depth == 0:
+            assert size == len(own) + len(plain)  # what is left must all be there: nothing is read twice
+
+
+def test_the_radii_of_three_layers_are_0_1_1_0():
+    """The balls of DESIGN.md, around one root in the middle of a long path."""
+    edges = [(node, node + 1) for node in range(10)]
+    edge_index = torch.tensor(edges + [(b, a) for a, b in edges]).t()
+    built = identity_graph(Data(edge_index=edge_index, num_nodes=11), 3, torch.tensor([5]))
+    schedule = trimmed(built, 3)
+    sizes = [schedule.node.numel()] + [round_.num_targets for round_ in schedule.rounds]
+    # Own rows 1, 3, 3, 1; beside them the plain rows that the next round reads: 6 nodes within 3 steps at depth 0.
+    assert sizes == [1 + 6, 3 + 2, 3, 1]
+
+
+def test_repeated_queries_are_computed_once():
+    data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+    schedule = trimmed(identity_graph(data, 2, torch.tensor([1, 1, 0, 1])), 2)
+    assert schedule.rounds[-1].num_targets == 2
+    assert schedule.answer.tolist() == [1, 1, 0, 1]
