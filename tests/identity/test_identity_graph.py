@@ -144,6 +144,18 @@ def test_a_graph_without_nodes_does_not_disturb_its_batch():
     assert torch.equal(found.query_row, expected.query_row)
 
 
+@pytest.mark.parametrize("chunk", [1, 2, 5, 2**22])
+def test_a_colour_that_many_ask_for_is_built_as_one_however_small_the_parts(monkeypatch, chunk):
+    """Its queries share rows; in two parts they would be there twice."""
+    monkeypatch.setattr("idgnn.identity.cone.CHUNK", chunk)
+    monkeypatch.setattr("idgnn.identity.identity_graph.CHUNK", chunk)
+    asked = torch.tensor([[0, 4, 2, 1, 3], [2, 2, 2, 1, 2]])
+    graph = identity_graph(path(5), 3, asked)
+    # Of colour 1: 0, 1, 2. Of colour 2, which is read everywhere: all five.
+    assert graph.node.tolist() == [0, 1, 2, 3, 4, 0, 1, 2, 0, 1, 2, 3, 4]
+    assert graph.query_row.tolist() == [8, 12, 10, 6, 11]
+
+
 # --- Warnings
 
 
@@ -242,7 +254,7 @@ def test_built_on_a_gpu_it_is_the_same():
     asked = torch.tensor([[0, 6, 8], [2, 5, 9]])
     for queries in (None, asked[0], asked):
         expected = identity_graph(data, 3, queries)
-        found = identity_graph(data.to("cuda"), 3, None if queries is None else queries.cuda())
+        found = identity_graph(data.clone().to("cuda"), 3, None if queries is None else queries.cuda())
         assert found.edge_index.is_cuda
         for key in (
             "edge_index",

@@ -17,8 +17,13 @@ EDGE_KEYS = ("edge_index", "edge", "edge_attr", "edge_weight")
 def carry_attributes(data: Data, graph: Data) -> None:
     """Features follow the rows, edge attributes the edges; all else is taken as it is. Changes `graph`."""
     for key, value in data.to_dict().items():
-        if key in graph or key in ("num_nodes", "ptr"):
+        if value is None or key in ("edge_index", "num_nodes", "_num_nodes", "ptr"):
             continue
+        if key in graph:
+            raise ValueError(
+                f"the graph has an attribute {key!r}, and so has every identity graph. Rename yours, for example to "
+                f"{'my_' + key!r}."
+            )
         if key in ("x", "batch"):
             graph[key] = value[graph.node]
         elif key in ("edge_attr", "edge_weight"):

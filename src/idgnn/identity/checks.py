@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -29,19 +31,23 @@ def check_graph(data: Data) -> int:
             f"the graph is a {type(data).__name__}, expected a torch_geometric.data.Data. "
             "Make one with Data(x=x, edge_index=edge_index)."
         )
+    if "query_row" in data and "plain_row" in data:
+        raise ValueError("the graph is an identity graph already. Pass the graph that it was built from.")
     if not isinstance(data.edge_index, Tensor):
         raise ValueError("the graph has no edge_index, expected an integer tensor of shape [2, num_edges].")
-    if "num_nodes" not in data and data.x is None and data.edge_index.numel() > 0:
+    if not any(key in ("num_nodes", "x", "pos", "batch") or "node" in key for key in data.to_dict()):
         raise ValueError(
             "the graph has neither x nor num_nodes, so isolated nodes cannot be counted. "
             "Set data.num_nodes to the number of nodes."
         )
+    if data.x is not None:
+        check_rows(data.x, "x", "[num_nodes, num_features]")
     num_nodes = data.num_nodes or 0
     check_edge_index(data.edge_index, num_nodes)
     if data.x is not None:
         check_features(data.x, num_nodes)
     for name in ("edge_attr", "edge_weight"):
-        if name in data:
+        if data.get(name) is not None:
             check_edge_rows(data[name], data.edge_index.size(1), name)
     return num_nodes
 
@@ -69,7 +75,10 @@ def check_roots(roots: Tensor, num_nodes: int) -> None:
     """Refuses anything but an integer `[num_roots]` tensor of node ids with at least one root."""
     if not isinstance(roots, Tensor) or roots.dim() != 1:
         given = f"have shape {list(roots.shape)}" if isinstance(roots, Tensor) else f"are a {type(roots).__name__}"
-        raise ValueError(f"the queried nodes {given}, expected an integer tensor of shape [num_queries].")
+        raise ValueError(
+            f"the queried nodes {given}, expected an integer tensor of shape [num_queries]. "
+            "Make one with torch.tensor([...])."
+        )
     if roots.numel() == 0:
         raise ValueError("no nodes were queried, expected at least one. Pass queries=None to query every node.")
     _check_ids(roots, num_nodes, "the queried nodes")
@@ -77,7 +86,7 @@ def check_roots(roots: Tensor, num_nodes: int) -> None:
 
 def check_num_layers(num_layers: int) -> None:
     """Refuses a number of message-passing rounds below one."""
-    if isinstance(num_layers, bool) or not isinstance(num_layers, int) or num_layers < 1:
+    if isinstance(num_layers, bool) or not isinstance(num_layers, Integral) or num_layers < 1:
         raise ValueError(
             f"num_layers is {num_layers!r}, expected a whole number of at least 1: the rounds of messages."
         )
@@ -90,37 +99,73 @@ def check_count_options(num_nodes: int, length: int, memory: int) -> None:
         ("length", length, 1, "the steps of the longest walk"),
         ("memory", memory, 1, "the bytes that counting may take, for example 2**30"),
     ):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
             raise ValueError(f"{name} is {value!r}, expected a whole number of at least {least}: {what}.")
 
 
 def check_features(x: Tensor, num_nodes: int) -> None:
     """Refuses feature rows that do not match the nodes, and features that are not finite."""
+    check_rows(x, "x", "[num_nodes, num_features]")
     if x.size(0) != num_nodes:
         raise ValueError(
             f"x has {x.size(0)} rows but the graph has {num_nodes} nodes, expected one row of features per node."
         )
-    if x.is_floating_point() and not bool(torch.isfinite(x).all()):
-        bad = (
-            (~torch.isfinite(x)).flatten(1).any(1).nonzero().flatten()
-            if x.dim() > 1
-            else (~torch.isfinite(x)).nonzero().flatten()
-        )
+    check_finite(x, "x")
+
+
+def check_states(x: Tensor, in_channels: int, dtype: torch.dtype, maker: str) -> None:
+    """Refuses features that the weights of a `maker`, a layer or a model, cannot be applied to."""
+    check_rows(x, "x", f"[num_nodes, {in_channels}]")
+    if x.dim() != 2 or x.size(1) != in_channels:
         raise ValueError(
-            f"x holds NaN or infinite features in {bad.numel()} rows, the first is row {int(bad[0])}; expected finite "
-            "numbers. Clean them before, for example with torch.nan_to_num(x)."
+            f"x has shape {list(x.shape)}, expected [num_nodes, {in_channels}]: the {maker} was made with "
+            f"in_channels={in_channels}. A graph without features may use x = torch.ones(num_nodes, 1)."
         )
+    if x.dtype != dtype and not torch.is_autocast_enabled(x.device.type):
+        raise ValueError(
+            f"x has dtype {x.dtype}, expected a float tensor of the {maker}'s dtype {dtype}. Convert it with "
+            f"x.to({dtype}), or the {maker} with {maker}.to({x.dtype})."
+        )
+    check_finite(x, "x")
 
 
 def check_edge_rows(values: Tensor, num_edges: int, name: str) -> None:
-    """Refuses edge attributes or weights that are not one row per edge."""
+    """Refuses edge attributes or weights that are not one row, or one number, per edge, or not finite."""
+    check_rows(values, name, "[num_edges]" if name == "edge_weight" else "[num_edges, num_features]")
+    if name == "edge_weight" and values.dim() != 1:
+        raise ValueError(f"edge_weight has shape {list(values.shape)}, expected [num_edges] = [{num_edges}].")
     if values.size(0) != num_edges:
         raise ValueError(
             f"{name} has {values.size(0)} rows but edge_index has {num_edges} edges, expected one per edge."
         )
+    check_finite(values, name)
+
+
+def check_rows(values: Tensor, name: str, shape: str) -> None:
+    """Refuses what is not a tensor of rows."""
+    if not isinstance(values, Tensor):
+        advice = " A graph without features may use x = torch.ones(num_nodes, 1)." if name == "x" else ""
+        raise ValueError(f"{name} is a {type(values).__name__}, expected a tensor of shape {shape}.{advice}")
+    if values.dim() == 0:
+        raise ValueError(f"{name} has shape [], expected {shape}.")
+
+
+def check_finite(values: Tensor, name: str) -> None:
+    """Refuses NaN and infinite numbers, which would spread over the whole graph without a word."""
+    if not values.is_floating_point() or bool(torch.isfinite(values).all()):
+        return
+    bad = (~torch.isfinite(values)).reshape(values.size(0), -1).any(1).nonzero().flatten()
+    raise ValueError(
+        f"{name} holds NaN or infinite features in {bad.numel()} rows, the first is row {int(bad[0])}; expected finite "
+        f"numbers. Clean them before, for example with torch.nan_to_num({name})."
+    )
 
 
 def _check_ids(ids: Tensor, num_nodes: int, name: str) -> None:
+    if ids.dtype == torch.bool and ids.dim() == 1:
+        raise ValueError(
+            f"{name} have dtype torch.bool, expected whole numbers. Ids of a mask are mask.nonzero()[:, 0]."
+        )
     if ids.dtype not in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8):
         raise ValueError(
             f"{name} has dtype {ids.dtype}, expected whole numbers. Convert with {name.split()[-1]}.long()."
@@ -130,7 +175,8 @@ def _check_ids(ids: Tensor, num_nodes: int, name: str) -> None:
     low, high = int(ids.min()), int(ids.max())
     if low < 0 or high >= num_nodes:
         wrong = low if low < 0 else high
+        expected = f"ids from 0 to {num_nodes - 1}" if num_nodes else "no ids at all"
         raise ValueError(
-            f"{name} names node {wrong}, but the graph has {num_nodes} nodes: expected ids from 0 to {num_nodes - 1}. "
+            f"{name} names node {wrong}, but the graph has {num_nodes} nodes: expected {expected}. "
             "Check num_nodes, and that ids start at 0."
         )

@@ -63,22 +63,28 @@ def _dense(edge_index: Tensor, num_nodes: int, length: int, probabilities: bool)
 
 def _sums(leaving: list[Tensor], returning: list[Tensor], size: Tensor | None, length: int, scratch: Tensor) -> Tensor:
     """The sums over u in the chunk for walks of length 2 to `length`, u counted `size` times: `[length - 1, rows]`."""
-    sums = leaving[0].new_empty(length - 1, leaving[0].size(0), dtype=torch.float64)
     halves = [(leaving[(k - 1) // 2], returning[k // 2 - 1]) for k in range(2, length + 1)]
-    for total, (a, b) in zip(sums, halves, strict=True):
-        if a.dtype == b.dtype == torch.float32:
-            product = torch.mul(a, b, out=scratch[: a.numel()].view_as(a))
-            total.copy_((product if size is None else product.mul_(size.float())).sum(1))
-        else:
-            total.copy_(_inner(a, b, size))
+    if not halves:
+        return scratch.new_empty(0, leaving[0].size(0))
+    scratch = scratch[: leaving[0].numel()].view_as(leaving[0])
+    sums = torch.stack([_sum(a, b, size, scratch).double() for a, b in halves])
     # No term is negative, so a sum below 2^24 had no part above it and is exact. The few others are added up again.
-    for k in (sums >= SINGLE).any(1).nonzero().flatten().tolist():
+    high = sums >= SINGLE
+    for k in high.any(1).nonzero().flatten().tolist() if bool(high.any()) else []:
         a, b = halves[k]
         if a.dtype == b.dtype == torch.float32:
-            rounded = (sums[k] >= SINGLE).nonzero().flatten()
+            rounded = high[k].nonzero().flatten()
             rounded_size = size[rounded] if size is not None and size.size(0) > 1 else size
             sums[k, rounded] = _inner(a[rounded], b[rounded], rounded_size)
     return sums
+
+
+def _sum(a: Tensor, b: Tensor, size: Tensor | None, scratch: Tensor) -> Tensor:
+    """The inner products of the rows of two matrices, in single precision if both are: `[rows]`."""
+    if a.dtype != torch.float32 or b.dtype != torch.float32:
+        return _inner(a, b, size)
+    product = torch.mul(a, b, out=scratch)
+    return (product if size is None else product.mul_(size.float())).sum(1)
 
 
 def _inner(a: Tensor, b: Tensor, size: Tensor | None) -> Tensor:

@@ -35,6 +35,9 @@ class Cone:
 
 def cones(edge_index: Tensor, num_nodes: int, num_layers: int, queries: Queries) -> Iterator[Cone]:
     """The cones of all colours, some colours at a time so that memory stays bounded."""
+    if num_nodes == 0:
+        yield Cone(edge_index.new_empty(0), edge_index.new_empty(0))
+        return
     into, out = incoming(edge_index, num_nodes), outgoing(edge_index, num_nodes)
     # Undirected: what the colour reaches in floor(K / 2) steps is back in as many, and nothing further is.
     mirrored = queries.own and is_symmetric(edge_index, num_nodes)
@@ -56,8 +59,8 @@ def cones(edge_index: Tensor, num_nodes: int, num_layers: int, queries: Queries)
 
 def join(parts: Iterable[Cone]) -> Cone:
     """All cones as one; they come sorted by colour, so what is put together is sorted too."""
-    parts = list(parts)
-    return Cone(torch.cat([part.key for part in parts]), torch.cat([part.arrival for part in parts]))
+    key, arrival = zip(*((part.key, part.arrival) for part in parts), strict=True)
+    return Cone(torch.cat(key), torch.cat(arrival))
 
 
 def contains(sorted_keys: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:

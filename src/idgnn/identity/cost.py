@@ -45,8 +45,8 @@ def identity_cost(data: Data, num_layers: int, queries: Tensor | None = None) ->
 def check_fits(data: Data, num_layers: int, queries: Queries) -> None:
     """Refuses an identity graph that would not fit into the memory that is free."""
     free = _free_memory(edges_of(data).device)
-    # What a row can cost at most is cheap to know; only if that is too much is the real cost worth finding out.
-    if _upper_bound(data, num_layers, queries) <= free:
+    # What it can cost at most is known at once; only if that is too much is the real cost worth finding out.
+    if _upper_bound(data, queries) <= free:
         return
     cost = _cost(data, num_layers, queries)
     if cost.bytes > free:
@@ -67,15 +67,11 @@ def _cost(data: Data, num_layers: int, queries: Queries) -> IdentityCost:
     return IdentityCost(rows, edges, rows * _row_bytes(data) + edges * _edge_bytes(data))
 
 
-def _upper_bound(data: Data, num_layers: int, queries: Queries) -> int:
-    """Bytes if the cone of every colour were as large as it can be for any node of this graph."""
-    num_nodes, target = data.num_nodes or 0, edges_of(data)[1]
-    if num_nodes == 0:
-        return 0
-    degree = int(torch.bincount(target, minlength=num_nodes).max())
-    cone = min(num_nodes, 1 + sum(degree**step for step in range(1, num_layers + 1)))
+def _upper_bound(data: Data, queries: Queries) -> int:
+    """Bytes if every cone were the whole graph."""
+    num_nodes, num_edges = data.num_nodes or 0, edges_of(data).size(1)
     colours = min(num_nodes, queries.colour.numel())
-    return colours * (cone * _row_bytes(data) + min(target.numel(), cone * degree) * _edge_bytes(data))
+    return (1 + colours) * (num_nodes * _row_bytes(data) + num_edges * _edge_bytes(data))
 
 
 def _row_bytes(data: Data) -> int:
@@ -84,7 +80,7 @@ def _row_bytes(data: Data) -> int:
 
 
 def _edge_bytes(data: Data) -> int:
-    carried = [data[key] for key in ("edge_attr", "edge_weight") if key in data]
+    carried = [data[key] for key in ("edge_attr", "edge_weight") if data.get(key) is not None]
     return _EDGE_BYTES + sum(value[:1].numel() * value.element_size() for value in carried)
 
 

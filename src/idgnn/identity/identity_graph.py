@@ -95,7 +95,8 @@ def identity_graph(data: Data, num_layers: int, queries: Tensor | None = None) -
     asked = as_queries(queries, num_nodes, edge_index.device)
     check_fits(data, num_layers, asked)
     cone = join(cones(edge_index, num_nodes, num_layers, asked))
-    own_node, own_colour = cone.key % num_nodes, cone.key // num_nodes
+    own_colour = cone.key // max(num_nodes, 1)
+    own_node = cone.key - own_colour * num_nodes
     plain = torch.arange(num_nodes, device=edge_index.device)
 
     graph = IdentityGraph()
@@ -140,7 +141,7 @@ class ToIdentityGraph(BaseTransform):
 def _edges(edge_index: Tensor, key: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
     """The edges of all rows, plain rows first: `[2, edges]`, and the original edge that each is a copy of `[edges]`."""
     into = incoming(edge_index, num_nodes)
-    degree = into.degree[key % num_nodes]
+    degree = into.degree[key % max(num_nodes, 1)]
     first = edge_index.size(1)
     rows = edge_index.new_empty(2, first + int(degree.sum()))
     edge = edge_index.new_empty(rows.size(1))

@@ -2,7 +2,7 @@ r"""The two aggregations that carry almost all of the time: a weighted sum and a
 
 Both read the messages where they stand instead of copying them to the edges first. On a CPU that is what
 `embedding_bag` does: many times faster than gathering and scattering. The `*_plain` twins say what is computed.
-The sum is a custom operator so that `torch.compile` takes it as it is.
+They are custom operators so that `torch.compile` takes them as they are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from idgnn.identity.rounds import Messages
-from idgnn.layers.eager import eager
 
 
 def gather_sum(x: Tensor, messages: Messages, weight: Tensor | None = None) -> Tensor:
@@ -44,16 +43,7 @@ def gather_max(x: Tensor, messages: Messages) -> Tensor:
     r""":math:`\mathbf{y}_t = \max_{s \to t} \mathbf{x}_s` for `x >= 0`, zero where no message arrives."""
     if x.device.type != "cpu" or messages.source.numel() == 0:
         return gather_max_plain(x, messages)
-    return _max_by_row(x, messages)
-
-
-@eager
-def _max_by_row(x: Tensor, messages: Messages) -> Tensor:
-    """A quarter of the time of the plain twin; PyTorch has it for the CPU alone."""
-    ones, size = x.new_ones(messages.source.numel()), (messages.ptr.numel() - 1, x.size(0))
-    with warnings.catch_warnings(action="ignore"):  # PyTorch calls its sparse rows a beta feature, once a process
-        matrix = torch.sparse_csr_tensor(messages.ptr, messages.source, ones, size, check_invariants=False)
-    return torch.sparse.mm(matrix, x, "amax")
+    return _gather_max(x, messages.source, messages.ptr)[0]
 
 
 def gather_max_plain(x: Tensor, messages: Messages) -> Tensor:
@@ -94,8 +84,9 @@ def _backward_sum(ctx, grad):
     grad = grad.contiguous()
     grad_x = grad_weight = None
     if ctx.needs_input_grad[0]:
-        # The transpose: every source collects from its targets. Nobody differentiates twice, so it needs no way back.
-        grad_x = _gather_sum(grad, weight[back_order], back_target, back_ptr, source, ptr, back_order)
+        # The transpose: every source collects from its targets. Its own way back is needed to differentiate twice.
+        again = torch.argsort(back_order) if torch.is_grad_enabled() else back_order
+        grad_x = _gather_sum(grad, weight[back_order], back_target, back_ptr, source, ptr, again)
     if ctx.needs_input_grad[1]:
         target = torch.repeat_interleave(ptr.diff(), output_size=source.numel())
         grad_weight = (x[source] * grad[target]).sum(-1)
@@ -103,3 +94,36 @@ def _backward_sum(ctx, grad):
 
 
 _gather_sum.register_autograd(_backward_sum, setup_context=_save_sum)
+
+
+@torch.library.custom_op("idgnn::gather_max", mutates_args=())
+def _gather_max(x: Tensor, source: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
+    """The maximum, and the source row that it came from; PyTorch has it for the CPU alone."""
+    ones, size = x.new_ones(source.numel()), (ptr.numel() - 1, x.size(0))
+    with warnings.catch_warnings(action="ignore"):  # PyTorch calls its sparse rows a beta feature, once a process
+        matrix = torch.sparse_csr_tensor(ptr, source, ones, size, check_invariants=False)
+    with torch.enable_grad():  # only then does it say where a maximum came from
+        value, position = torch.ops.aten._sparse_mm_reduce_impl(matrix, x.detach().requires_grad_(), "amax")
+    # A target without messages has no winner; any row will do, its gradient is zeroed on the way back.
+    return value.detach(), source[position.clamp(max=source.numel() - 1)]
+
+
+@_gather_max.register_fake
+def _(x, source, ptr):
+    shape = (ptr.size(0) - 1, x.size(1))
+    return x.new_empty(shape), source.new_empty(shape)
+
+
+def _save_max(ctx, inputs, output):
+    x, _, ptr = inputs
+    ctx.save_for_backward(output[1], ptr)
+    ctx.num_sources = x.size(0)
+
+
+def _backward_max(ctx, grad, _):
+    winner, ptr = ctx.saved_tensors
+    grad = grad * (ptr.diff() > 0).unsqueeze(-1)
+    return grad.new_zeros(ctx.num_sources, grad.size(1)).scatter_add(0, winner, grad), None, None
+
+
+_gather_max.register_autograd(_backward_max, setup_context=_save_max)

@@ -40,14 +40,16 @@ class IdentityGCN(Operator):
     def edge_values(self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None, dtype: torch.dtype) -> Tensor:
         r""":math:`e_{su} / \sqrt{\hat d_s \hat d_u}` per edge, then per self-loop.
 
-        A self-loop that the graph has already keeps its weight; all others have weight 1.
+        A self-loop that the graph has already keeps its weight, the last one if there are several; all others have
+        weight 1.
         """
         source, target = edge_index
         weight = torch.ones(source.numel(), device=source.device, dtype=dtype) if edge_weight is None else edge_weight
         loop = source == target
-        loop_weight = weight.new_ones(num_nodes).index_put((source[loop],), weight[loop])
+        loop_weight = _last_of_each(source, loop, num_nodes, weight)
         degree = loop_weight.index_add(0, target[~loop], weight[~loop])
-        scale = degree.pow(-0.5).masked_fill(degree <= 0, 0.0)
+        none = degree <= 0  # as negative weights can make it; such a node sends and receives nothing
+        scale = degree.masked_fill(none, 1.0).pow(-0.5).masked_fill(none, 0.0)
         return torch.cat([scale[source] * weight * scale[target], scale * loop_weight * scale])
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
@@ -62,3 +64,12 @@ class IdentityGCN(Operator):
             lin = self.lin_coloured or self.lin
             out += gather_sum(lin(coloured), round_.coloured, per_message(weight, round_.coloured))
         return out if self.bias is None else out + self.bias
+
+
+def _last_of_each(node: Tensor, loop: Tensor, num_nodes: int, weight: Tensor) -> Tensor:
+    """The weight of the last self-loop of each node, 1 where there is none: `[num_nodes]`."""
+    place = loop.nonzero().flatten()
+    last = torch.full((num_nodes,), -1, device=node.device).scatter_reduce(0, node[place], place, "amax")
+    if place.numel() == 0:
+        return weight.new_ones(num_nodes)
+    return torch.where(last >= 0, weight[last.clamp(min=0)], 1.0)

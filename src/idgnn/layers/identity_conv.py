@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from idgnn.identity.checks import check_edge_index, check_edge_rows, check_features
+from idgnn.identity.checks import check_edge_index, check_edge_rows, check_states
 from idgnn.identity.rounds import whole
 from idgnn.identity.rows import plain_rows
 from idgnn.layers.gat import IdentityGAT
@@ -54,7 +54,7 @@ class IdentityConv(nn.Module):
         edge_dim: int | None = None,
     ) -> None:
         super().__init__()
-        self.conv, self.in_channels, self.out_channels = conv, in_channels, out_channels
+        self.conv, self.in_channels, self.out_channels, self.edge_dim = conv, in_channels, out_channels, edge_dim
         if conv == "gcn":
             self.operator = IdentityGCN(in_channels, out_channels, identity, bias)
         elif conv == "sage":
@@ -85,10 +85,12 @@ class IdentityConv(nn.Module):
         edge_weight: Tensor | None = None,
     ) -> Tensor:
         """`[num_nodes, in_channels]` to `[num_nodes, out_channels]`; `coloured` is a bool per row."""
+        check_states(x, self.in_channels, next(self.parameters()).dtype, "layer")
         num_nodes = x.size(0)
         check_edge_index(edge_index, num_nodes)
-        check_features(x, num_nodes)
         self.check_edges(edge_index, edge_attr, edge_weight)
+        if coloured is not None and not isinstance(coloured, Tensor):
+            raise ValueError(f"coloured is a {type(coloured).__name__}, expected a bool tensor of shape [num_nodes].")
         if coloured is not None and (coloured.shape != (num_nodes,) or coloured.dtype != torch.bool):
             raise ValueError(
                 f"coloured has shape {list(coloured.shape)} and dtype {coloured.dtype}, expected [{num_nodes}] and "
@@ -111,5 +113,10 @@ class IdentityConv(nn.Module):
             if not taken:
                 raise ValueError(f"the layer {self.conv!r} has no use for {name}. Leave it out, or use another layer.")
             check_edge_rows(values, edge_index.size(1), name)
+        if edge_attr is not None and edge_attr.shape[1:] != (self.edge_dim,):
+            raise ValueError(
+                f"edge_attr has shape {list(edge_attr.shape)}, expected [num_edges, {self.edge_dim}]: the layer was "
+                f"made with edge_dim={self.edge_dim}."
+            )
         if self.operator.takes_edge_attr and edge_attr is None:
             raise ValueError(f"the layer {self.conv!r} needs edge_attr of shape [num_edges, edge_dim]; none was given.")

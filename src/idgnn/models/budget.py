@@ -37,6 +37,11 @@ def match_budget(build: Callable[[int], nn.Module], target: int | nn.Module, tol
 
     low, high = 1, 2
     while count(high) < asked:
+        if count(2 * high) <= count(high):
+            raise ValueError(
+                f"the network has {count(high):,} parameters at width {high} and no more at twice that: it does not "
+                "grow with the width. Let `build` use the width it is given."
+            )
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2

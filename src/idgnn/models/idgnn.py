@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 import torch
@@ -10,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize as l2_normalize
 from torch_geometric.nn import BatchNorm
 
-from idgnn.identity.checks import check_num_layers
-from idgnn.identity.cycle_features import CycleScale, cycle_features
+from idgnn.identity.checks import check_num_layers, check_rows, check_states
+from idgnn.identity.cycle_features import CycleScale, check_scale, cycle_features
 from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.queries import as_queries
 from idgnn.identity.rounds import Schedule
@@ -19,7 +20,7 @@ from idgnn.identity.rows import Rows
 from idgnn.layers.eager import eager
 from idgnn.layers.identity_aware import identity_aware
 from idgnn.layers.identity_conv import ConvName, IdentityConv
-from idgnn.models.inputs import Inputs, given, given_with
+from idgnn.models.inputs import Inputs, check_batch, given, given_with
 from idgnn.models.planner import Engine, Plan, Planner
 from idgnn.models.saving import Saved
 
@@ -91,6 +92,14 @@ class IDGNN(Saved, nn.Module):
         if identity not in get_args(Identity):
             raise ValueError(f"identity is {identity!r}, expected one of {', '.join(get_args(Identity))}.")
         check_num_layers(num_layers)
+        check_scale(cycle_scale)
+        if isinstance(cycle_length, bool) or not isinstance(cycle_length, int) or cycle_length < 1:
+            raise ValueError(f"cycle_length is {cycle_length!r}, expected a whole number of at least 1.")
+        if isinstance(conv, nn.Module):
+            raise ValueError(
+                f"conv is {conv}, a layer that is made already; expected a function or class that makes one, for "
+                f"example conv={type(conv).__name__}."
+            )
         self.in_channels, self.out_channels = in_channels, out_channels
         self.num_layers, self.identity, self.normalize = num_layers, identity, normalize
         self.cycle_length: int = cycle_length
@@ -159,52 +168,82 @@ class IDGNN(Saved, nn.Module):
         Returns:
             `[num_nodes, out_channels]`, `[num_queries, out_channels]`, or for pairs `[num_queries, pair_channels]`.
         """
+        ready = self._prepare(x, edge_index, edge_attr, edge_weight, batch, queries, graph, counts, engine)
+        h = self.lin_in(ready.x).relu()
+        if isinstance(ready.plan, Schedule):
+            h = self._run_schedule(h, ready, ready.plan)
+        else:
+            h = self._run_rows(h, ready, ready.plan)
+        h = self.lin_out(l2_normalize(h, dim=-1) if self.normalize else h)
+        if self.identity == "full" or queries is None:
+            return h
+        asked = as_queries(queries, x.size(0), h.device)
+        return h[asked.node] if asked.own else torch.cat([h[asked.node], h[asked.colour]], dim=-1)
+
+    @eager
+    def _prepare(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: Tensor | None,
+        edge_weight: Tensor | None,
+        batch: Tensor | None,
+        queries: Tensor | None,
+        graph: IdentityGraph | None,
+        counts: Tensor | None,
+        engine: Engine | None,
+    ) -> Ready:
+        """Looks at what was given and works out which rows to compute: all that depends on values, in one place."""
         if graph is None:
-            inputs = given(x, edge_index, edge_attr, edge_weight, batch)
+            inputs = given(x, edge_index, edge_attr, edge_weight)
         elif self.identity == "full":
-            inputs = given_with(graph, x, edge_attr, edge_weight)
+            inputs = given_with(graph, x, edge_index, edge_attr, edge_weight)
         else:
             raise ValueError(
                 f"graph is an identity graph, but the model has identity={self.identity!r}. Pass x and edge_index of "
                 "the original graph alone, or make the model with identity='full'."
             )
-        h = self.lin_in(self._features(inputs, counts)).relu()
-        plan = self._plan(inputs, queries, graph, engine)
-        h = self._run_schedule(h, inputs, plan) if isinstance(plan, Schedule) else self._run_rows(h, inputs, plan)
-        h = self.lin_out(l2_normalize(h, dim=-1) if self.normalize else h)
-        if self.identity == "full" or queries is None:
-            return h
-        asked = as_queries(queries, inputs.num_nodes, h.device)
-        return h[asked.node] if asked.own else torch.cat([h[asked.node], h[asked.colour]], dim=-1)
+        if batch is not None and graph is None:
+            check_batch(batch, inputs.edge_index, inputs.num_nodes)
+        check_states(inputs.x, self.in_channels, self.lin_in.weight.dtype, "model")
+        engine = self._planner.choose(engine)
+        if self.identity == "full":
+            plan = self._planner.full(inputs, queries, graph, engine)
+        else:
+            plan = self._planner.plain(inputs)
+        first, weight = self.convs[0], inputs.edge_weight
+        if isinstance(first, IdentityConv):
+            first.check_edges(inputs.edge_index, inputs.edge_attr, inputs.edge_weight)
+            weight = first.operator.edge_values(inputs.edge_index, inputs.num_nodes, weight, inputs.x.dtype)
+        return Ready(self._with_counts(inputs, counts), weight, inputs.edge_attr, plan)
 
-    def _features(self, inputs: Inputs, counts: Tensor | None) -> Tensor:
-        if inputs.x.dim() != 2 or inputs.x.size(1) != self.in_channels:
-            raise ValueError(
-                f"x has shape {list(inputs.x.shape)}, expected [num_nodes, {self.in_channels}]: the model was made "
-                f"with in_channels={self.in_channels}. A graph without features may use x = torch.ones(num_nodes, 1)."
-            )
+    def _with_counts(self, inputs: Inputs, counts: Tensor | None) -> Tensor:
+        """The features of the nodes, and for ID-GNN-Fast the counts beside them."""
         if self.identity != "fast":
+            if counts is not None:
+                raise ValueError(f"counts are for identity='fast', but the model has identity={self.identity!r}.")
             return inputs.x
-        if counts is None:
-            counts = self._count(inputs)
-        elif counts.shape != (inputs.num_nodes, self.cycle_length):
-            raise ValueError(f"counts has shape {list(counts.shape)}, expected [num_nodes, {self.cycle_length}].")
-        return torch.cat([inputs.x, counts.to(inputs.x)], dim=-1)
+        edge_index, size = inputs.edge_index, inputs.num_nodes
 
-    def _run_schedule(self, h: Tensor, inputs: Inputs, schedule: Schedule) -> Tensor:
+        def count() -> Tensor:
+            return cycle_features(edge_index, size, self.cycle_length, self.cycle_scale)
+
+        features: Tensor = self._planner.kept.get(edge_index, ("counts", size), count) if counts is None else counts
+        check_rows(features, "counts", f"[num_nodes, {self.cycle_length}]")
+        if features.shape != (size, self.cycle_length):
+            raise ValueError(f"counts has shape {list(features.shape)}, expected [num_nodes, {self.cycle_length}].")
+        return torch.cat([inputs.x, features.to(inputs.x)], dim=-1)
+
+    def _run_schedule(self, h: Tensor, ready: Ready, schedule: Schedule) -> Tensor:
         """The rounds of our own layers, from the nodes to the answers."""
-        convs = [cast(IdentityConv, conv) for conv in self.convs]
-        convs[0].check_edges(inputs.edge_index, inputs.edge_attr, inputs.edge_weight)
-        first = convs[0].operator
-        weight = first.edge_values(inputs.edge_index, inputs.num_nodes, inputs.edge_weight, h.dtype)
         h = h[schedule.node]
-        for conv, norm, round_ in zip(convs, self.norms, schedule.rounds, strict=True):
-            h = norm(conv.operator(h, round_, weight, inputs.edge_attr)).relu_()
+        for conv, norm, round_ in zip(self.convs, self.norms, schedule.rounds, strict=True):
+            h = norm(cast(IdentityConv, conv).operator(h, round_, ready.weight, ready.edge_attr)).relu_()
         return h[schedule.answer]
 
-    def _run_rows(self, h: Tensor, inputs: Inputs, rows: Rows) -> Tensor:
+    def _run_rows(self, h: Tensor, ready: Ready, rows: Rows) -> Tensor:
         """The rounds of any other layers: all rows every time."""
-        edge = {"edge_attr": inputs.edge_attr, "edge_weight": inputs.edge_weight}
+        edge = {"edge_attr": ready.edge_attr, "edge_weight": ready.weight}
         options = {name: values[rows.edge] for name, values in edge.items() if values is not None}
         if self.identity == "full":
             options["coloured"] = rows.coloured
@@ -213,15 +252,12 @@ class IDGNN(Saved, nn.Module):
             h = norm(conv(h, rows.edge_index, **options)).relu()
         return h[rows.query_row]
 
-    @eager
-    def _plan(self, inputs: Inputs, queries: Tensor | None, graph: IdentityGraph | None, engine: Engine | None) -> Plan:
-        if self.identity != "full":
-            return self._planner.plain(inputs)
-        return self._planner.full(inputs, queries, graph, engine)
 
-    @eager
-    def _count(self, inputs: Inputs) -> Tensor:
-        edge_index, size = inputs.edge_index, inputs.num_nodes
-        return self._planner.kept.get(
-            edge_index, "counts", lambda: cycle_features(edge_index, size, self.cycle_length, self.cycle_scale)
-        )
+@dataclass(frozen=True)
+class Ready:
+    """What is computed on, once all has been looked at."""
+
+    x: Tensor
+    weight: Tensor | None  # of messages: per edge and self-loop for our own layers, else the edge weights as given
+    edge_attr: Tensor | None
+    plan: Plan

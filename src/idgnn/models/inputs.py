@@ -1,13 +1,14 @@
-"""What a model is called with, brought to one form: features and edges of the original graph."""
+"""What a model is called with, checked and brought to one form: features and edges of the original graph."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from idgnn.identity.checks import check_edge_index, check_edge_rows, check_features
+from idgnn.identity.checks import check_edge_index, check_edge_rows, check_rows
 from idgnn.identity.identity_graph import IdentityGraph
 
 
@@ -26,36 +27,59 @@ class Inputs:
         return self.x.size(0)
 
 
-def given(
-    x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, edge_weight: Tensor | None, batch: Tensor | None
-) -> Inputs:
+def given(x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, edge_weight: Tensor | None) -> Inputs:
     """Takes a graph as it is, after a look at whether its parts fit together."""
-    if not isinstance(x, Tensor):
-        raise ValueError(
-            f"x is a {type(x).__name__}, expected a tensor of shape [num_nodes, in_channels]. "
-            "A graph without features may use x = torch.ones(num_nodes, 1)."
-        )
+    check_rows(x, "x", "[num_nodes, in_channels]")
     check_edge_index(edge_index, x.size(0))
-    check_features(x, x.size(0))
     for name, values in (("edge_attr", edge_attr), ("edge_weight", edge_weight)):
         if values is not None:
             check_edge_rows(values, edge_index.size(1), name)
-    if batch is not None:
-        _check_batch(batch, edge_index, x.size(0))
+    # Integers of another size are converted; what was given stays the same object, since plans are kept by it.
     return Inputs(x, edge_index if edge_index.dtype == torch.long else edge_index.long(), edge_attr, edge_weight)
 
 
-def given_with(graph: IdentityGraph, x: Tensor, edge_attr: Tensor | None, edge_weight: Tensor | None) -> Inputs:
-    """Takes the edges from an identity graph; features and attributes are given per original node and edge, or per row
-    and edge of the identity graph, as a `DataLoader` of identity graphs has them."""
+def given_with(
+    graph: IdentityGraph, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, edge_weight: Tensor | None
+) -> Inputs:
+    """Takes the edges from an identity graph; all else is given per original node and edge, or per row and edge of the
+    identity graph, as a `DataLoader` of identity graphs has it."""
+    if not isinstance(graph, IdentityGraph):
+        raise ValueError(f"graph is a {type(graph).__name__}, expected what idgnn.identity_graph returns.")
+    check_rows(x, "x", "[num_nodes, in_channels]")
+    original = graph.node[graph.edge_index[:, graph.plain_edge]]
+    if edge_index is not graph.edge_index and not torch.equal(edge_index.to(original), original):
+        raise ValueError(
+            "edge_index is not that of the graph from which the identity graph was built. Pass that one, or "
+            "graph.edge_index, or build the identity graph of these edges."
+        )
     return Inputs(
         _original(x, graph.plain_row, graph.num_nodes, "x", "node"),
-        graph.node[graph.edge_index[:, graph.plain_edge]],
-        None if edge_attr is None else _original(edge_attr, graph.plain_edge, graph.num_edges, "edge_attr", "edge"),
-        None
-        if edge_weight is None
-        else _original(edge_weight, graph.plain_edge, graph.num_edges, "edge_weight", "edge"),
+        original,
+        None if edge_attr is None else _edges(graph, edge_attr, "edge_attr"),
+        None if edge_weight is None else _edges(graph, edge_weight, "edge_weight"),
     )
+
+
+def check_batch(batch: Any, edge_index: Tensor, num_nodes: int) -> None:
+    """Refuses a batch vector that does not fit the nodes, or edges between graphs."""
+    if not isinstance(batch, Tensor):
+        raise ValueError(f"batch is a {type(batch).__name__}, expected a tensor [num_nodes]: the graph of each node.")
+    if batch.shape != (num_nodes,):
+        raise ValueError(f"batch has shape {list(batch.shape)}, expected [{num_nodes}]: the graph of each node.")
+    across = batch[edge_index[0]] != batch[edge_index[1]]
+    if bool(across.any()):
+        edge = int(across.nonzero()[0])
+        raise ValueError(
+            f"{int(across.sum())} edges join nodes of different graphs, the first is edge {edge}: "
+            f"{edge_index[:, edge].tolist()}. Was edge_index offset when the graphs were put into one batch?"
+        )
+
+
+def _edges(graph: IdentityGraph, values: Tensor, name: str) -> Tensor:
+    check_rows(values, name, "[num_edges, ...]")
+    values = _original(values, graph.plain_edge, graph.num_edges, name, "edge")
+    check_edge_rows(values, graph.plain_edge.numel(), name)
+    return values
 
 
 def _original(values: Tensor, plain: Tensor, num_rows: int, name: str, what: str) -> Tensor:
@@ -67,15 +91,3 @@ def _original(values: Tensor, plain: Tensor, num_rows: int, name: str, what: str
         f"{name} has {values.size(0)} rows, expected one per {what} of the original graph ({plain.numel()}) or of the "
         f"identity graph ({num_rows}). Was the identity graph built from another graph?"
     )
-
-
-def _check_batch(batch: Tensor, edge_index: Tensor, num_nodes: int) -> None:
-    if batch.shape != (num_nodes,):
-        raise ValueError(f"batch has shape {list(batch.shape)}, expected [{num_nodes}]: the graph of each node.")
-    across = batch[edge_index[0]] != batch[edge_index[1]]
-    if bool(across.any()):
-        edge = int(across.nonzero()[0])
-        raise ValueError(
-            f"{int(across.sum())} edges join nodes of different graphs, the first is edge {edge}: "
-            f"{edge_index[:, edge].tolist()}. Was edge_index offset when the graphs were put into one batch?"
-        )

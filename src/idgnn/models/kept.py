@@ -19,12 +19,21 @@ class Kept:
     def __init__(self) -> None:
         self._entries = WeakTensorKeyDictionary()
 
-    def get(self, owner: Tensor, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What `make` returned for this tensor and key the first time; it must not refer to the tensor itself."""
-        entries: dict[Hashable, tuple[int, Any]] = self._entries.get(owner) or {}
-        if key not in entries or entries[key][0] != owner._version:  # not there, or changed in place since
-            entries[key] = (owner._version, make())
-            self._entries[owner] = entries
+    def get(self, owner: Tensor, key: Hashable, make: Callable[[], Any], depends_on: tuple[Tensor, ...] = ()) -> Any:
+        """What `make` returned for this tensor and key the first time; it must not refer to the tensor itself.
+
+        It is made again if the tensor, or one of those it depends on besides, was replaced or changed in place.
+        """
+        if owner.is_inference() or any(tensor.is_inference() for tensor in depends_on):
+            return make()  # such tensors do not tell whether they were changed
+        entries: dict[Hashable, tuple[Any, Any]] = self._entries.get(owner) or {}
+        versions = (owner._version, *(tensor._version for tensor in depends_on))
+        if key in entries:
+            (known, known_versions), value = entries[key]
+            if versions == known_versions and all(a is b for a, b in zip(known, depends_on, strict=True)):
+                return value
+        entries[key] = (depends_on, versions), make()
+        self._entries[owner] = entries
         return entries[key][1]
 
     def __reduce__(self) -> tuple[type[Kept], tuple[()]]:

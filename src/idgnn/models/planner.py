@@ -41,17 +41,21 @@ class Planner:
             inputs.edge_index, inputs.num_nodes, lambda: whole(rows, self.num_layers, self._loop(inputs))
         )
 
-    def full(self, inputs: Inputs, queries: Tensor | None, graph: IdentityGraph | None, engine: Engine | None) -> Plan:
+    def full(self, inputs: Inputs, queries: Tensor | None, graph: IdentityGraph | None, engine: Engine) -> Plan:
         """For ID-GNN-Full: the rows of the identity graph that matter, all of them, or ego networks."""
-        chosen = self._choose(engine)
         if graph is not None:
-            self._check_prebuilt(graph, queries, chosen)
+            self._check_prebuilt(graph, queries, engine)
             if not self.named:
                 return Rows.of(graph)
-            return self.kept.get(graph.edge_index, chosen, lambda: self._schedule(graph, inputs, chosen))
+            return self.kept.get(
+                graph.edge_index,
+                engine,
+                lambda: self._schedule(graph, inputs, engine),
+                depends_on=(graph.query_row, graph.coloured, graph.arrival),
+            )
         if queries is not None:  # nothing to remember it by: who asks this often builds the identity graph before
-            return self._build(inputs, queries, chosen)
-        return self.kept.get(inputs.edge_index, (chosen, inputs.num_nodes), lambda: self._build(inputs, None, chosen))
+            return self._build(inputs, queries, engine)
+        return self.kept.get(inputs.edge_index, (engine, inputs.num_nodes), lambda: self._build(inputs, None, engine))
 
     def _build(self, inputs: Inputs, queries: Tensor | None, engine: Engine) -> Plan:
         data = Data(edge_index=inputs.edge_index, num_nodes=inputs.num_nodes)
@@ -70,7 +74,8 @@ class Planner:
     def _loop(self, inputs: Inputs) -> int | None:
         return inputs.edge_index.size(1) if self.self_loops else None
 
-    def _choose(self, engine: Engine | None) -> Engine:
+    def choose(self, engine: Engine | None) -> Engine:
+        """The engine that was asked for, or the fastest."""
         if engine is None:
             return "trimmed" if self.named else "graph"
         if engine not in get_args(Engine):

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Self
 
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -19,7 +20,7 @@ class Saved(nn.Module):
     settings: dict[str, Any]
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the model into `folder`; each file is complete before it takes its name."""
+        """Writes the model into `folder`, which is made if it is not there."""
         for name, value in self.settings.items():
             if not isinstance(value, str | int | float | bool | None):
                 raise ValueError(
@@ -29,9 +30,17 @@ class Saved(nn.Module):
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         state = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
-        _replace(folder / _WEIGHTS, lambda path: save_file(state, path))
         text = json.dumps({"class": type(self).__name__, "settings": self.settings}, indent=2) + "\n"
-        _replace(folder / _SETTINGS, lambda path: path.write_text(text))
+        # Both files are complete before either takes its name, so that a failure leaves what was there.
+        weights, settings = (folder / f".{name}.{os.getpid()}" for name in (_WEIGHTS, _SETTINGS))
+        try:
+            save_file(state, weights)
+            settings.write_text(text)
+            weights.replace(folder / _WEIGHTS)
+            settings.replace(folder / _SETTINGS)
+        finally:
+            weights.unlink(missing_ok=True)
+            settings.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -47,15 +56,12 @@ class Saved(nn.Module):
             raise ValueError(f"{folder / _SETTINGS} is not what {cls.__name__}.save wrote: {error!r}.") from None
         if name != cls.__name__:
             raise ValueError(f"{folder} holds a {name}, expected a {cls.__name__}. Load it with {name}.load.")
-        model = cls(**settings)
-        model.load_state_dict(load_file(folder / _WEIGHTS))
+        try:
+            model = cls(**settings)
+        except TypeError as error:
+            raise ValueError(f"{folder / _SETTINGS} does not fit this version of {cls.__name__}: {error}.") from None
+        try:
+            model.load_state_dict(load_file(folder / _WEIGHTS), assign=True)  # assigned, so that precision is kept
+        except (SafetensorError, RuntimeError) as error:
+            raise ValueError(f"{folder / _WEIGHTS} does not hold the weights of this model: {error}") from None
         return model
-
-
-def _replace(path: Path, write: Any) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write(temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
