@@ -95,8 +95,8 @@ def _inner(a: Tensor, b: Tensor, size: Tensor | None) -> Tensor:
 
 def _diagonal(graph: WalkGraph) -> Tensor:
     matrix = graph.forward
-    loop = matrix.row == matrix.column
-    return torch.zeros_like(graph.size).index_copy(0, matrix.row[loop], matrix.entry[loop])
+    loop = (matrix.row == matrix.column).nonzero().flatten()
+    return torch.zeros_like(graph.size).index_copy_(0, matrix.row[loop], matrix.entry[loop])
 
 
 def _column_sizes(graph: WalkGraph, chunk: Chunk) -> Tensor | None:

@@ -14,9 +14,11 @@ from idgnn.identity.walk_operator import WalkOperator
 # Columns are padded to whole vector registers of a processor.
 _ALIGN = 8
 # Blocks of unequal widths share a chunk while that wastes fewer numbers than another chunk costs in calls.
-_PADDING = 2**14
-# On a CPU the state of a chunk should stay in its cache (6 MiB in single precision); a GPU wants all it may have.
-_CPU_NUMBERS = 3 * 2**19
+_PADDING = 2**15
+# On a CPU the states of a chunk should stay in a cache: small blocks in that of a core (half a MiB for each state in
+# single precision), the columns of one large block in that of all cores (6 MiB). A GPU wants all it may have.
+_SMALL_BLOCKS_ON_CPU = 2**17
+_LARGE_BLOCK_ON_CPU = 3 * 2**19
 
 
 @dataclass(frozen=True)
@@ -42,17 +44,17 @@ def chunks(graph: WalkGraph, memory: int, bytes_per_number: int) -> list[Chunk]:
 
     Several small blocks share the columns of a chunk, since no walk joins them; one large block takes several chunks.
     """
-    numbers = max(1, memory // bytes_per_number)
+    numbers = together = max(1, memory // bytes_per_number)
     if graph.size.device.type == "cpu":
-        numbers = min(numbers, _CPU_NUMBERS)
+        numbers, together = min(numbers, _LARGE_BLOCK_ON_CPU), min(numbers, _SMALL_BLOCKS_ON_CPU)
     ptr, roots = graph.block_ptr.cpu(), graph.block_roots.cpu()
     root_ptr = torch.cat([roots.new_zeros(1), roots.cumsum(0)])
     plan: list[Chunk] = []
-    for width, begin, end in _equal_widths(roots, ptr, numbers):
+    for width, begin, end in _equal_widths(roots, ptr, together):
         while begin < end:
             start = int(ptr[begin])
             # As many blocks as fit, and at least one.
-            fitting = int(torch.searchsorted(ptr, start + numbers // width, right=True)) - 1
+            fitting = int(torch.searchsorted(ptr, start + together // width, right=True)) - 1
             after = min(max(fitting, begin + 1), end)
             rows = int(ptr[after]) - start
             if rows * width <= numbers:

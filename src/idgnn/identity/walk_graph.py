@@ -47,26 +47,30 @@ def walk_graph(
     source, target = edge_index.long()
     node = torch.arange(num_nodes, device=source.device)
     block, twin = contiguous_blocks(source, target, num_nodes), node
+    # In a block the roots come first, and of them those without twins: so few chunks of columns have twins to weigh.
+    place = 2 * (~roots).long()
     if num_nodes > 0 and int(torch.bincount(block).max()) > _LARGE_BLOCK:
         block, twin = connected_components(source, target, num_nodes), twins(source, target, num_nodes)
         roots = torch.zeros_like(roots).index_fill(0, twin[roots], True)  # a root makes its first twin one
-    # In a block the roots come first, and of them those without twins: so few chunks of columns have twins to weigh.
-    place = 2 * (~roots).long() + (torch.bincount(twin, minlength=num_nodes) > 1)
+        place = 2 * (~roots).long() + (torch.bincount(twin, minlength=num_nodes) > 1)
 
-    block_roots, order = torch.bincount(block[roots]).sort(descending=True, stable=True)
+    block_roots = torch.zeros_like(torch.bincount(block)).index_add_(0, block, roots.long())
+    block_roots, by_roots = block_roots.sort(descending=True, stable=True)
     num_blocks = int((block_roots > 0).sum())
-    rank = torch.full_like(node, num_blocks).index_copy(0, order[:num_blocks], node[:num_blocks])[block]
-    kept = (4 * rank + place).argsort(stable=True)
-    kept = kept[(twin == node)[kept] & (rank < num_blocks)[kept]]
-    num_rows = kept.numel()
-    row = torch.full_like(node, num_rows).index_copy(0, kept, node[:num_rows])
-    block_ptr = pointers(rank[kept], num_blocks)
-    slot = node[:num_rows] - block_ptr[rank[kept]]
+    rank = torch.empty_like(by_roots).index_copy_(0, by_roots, node[: by_roots.numel()]).index_select(0, block)
+    has_row = (twin == node) & (rank < num_blocks)
+    key, order = torch.where(has_row, 4 * rank + place, 4 * num_nodes).sort(stable=True)
+    num_rows = int(has_row.sum())
+    kept, rank = order[:num_rows], key[:num_rows] // 4
+    row = torch.full_like(node, num_rows).index_copy_(0, kept, node[:num_rows])
+    block_ptr = pointers(rank, num_blocks)
+    slot = node[:num_rows] - block_ptr.index_select(0, rank)
+
     size = torch.ones(num_rows, dtype=torch.float64, device=source.device)
     if num_rows < num_nodes:
         inside = row[source] < num_rows
-        row = row[twin]
         source, target = source[inside], target[inside]
+        row = row[twin]
         size = torch.bincount(row, minlength=num_rows + 1)[:-1].double()
     forward, backward = walk_operators(
         row.index_select(0, source), row.index_select(0, target), size, powers, probabilities

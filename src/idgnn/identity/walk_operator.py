@@ -61,58 +61,56 @@ def walk_operators(
     key, order = (key.int() if num_rows**2 < 2**31 else key).sort()
     row, column = row.index_select(0, order), column.index_select(0, order)
     count = torch.ones(key.numel(), dtype=torch.float64, device=key.device)
-    if bool((key[1:] == key[:-1]).any()):
+    repeated = bool((key[1:] == key[:-1]).any())
+    if repeated:
         repeats = torch.unique_consecutive(key, return_counts=True)[1]
         last = repeats.cumsum(0) - 1
         row, column, count = row[last], column[last], repeats.double()
-    entry = count / size.index_select(0, column)  # a whole number: the nodes of a row share their in-edges
+    merged = bool((size > 1).any())
+    entry = count / size[column] if merged else count  # a whole number: the nodes of a row share their in-edges
 
     turn = column.int().sort(stable=True)[1]  # by column, then by row
     turned_row, turned_column = column.index_select(0, turn), row.index_select(0, turn)
-    symmetric = (
-        torch.equal(turned_row, row)
-        and torch.equal(turned_column, column)
-        and torch.equal(entry.index_select(0, turn), entry)
-    )
+    symmetric = torch.equal(turned_row, row) and torch.equal(turned_column, column)
+    if symmetric and repeated:
+        symmetric = torch.equal(entry[turn], entry)
     if probabilities:
         degree = torch.zeros_like(size).index_add_(0, row, count)
         entry = entry / ((degree[row] * degree[column]).sqrt() if symmetric else degree[row])
-    forward = _operator(row, column, entry, size, powers, probabilities)
+        powers = 0  # none is exact in single precision
+    sizes = size if merged else None
+    forward = _operator(row, column, entry, sizes, num_rows, powers)
     if symmetric:
         return forward, forward
-    return forward, _operator(turned_row, turned_column, entry[turn], size, powers, probabilities)
+    return forward, _operator(turned_row, turned_column, entry[turn], sizes, num_rows, powers)
 
 
 def _operator(
-    row: Tensor, column: Tensor, entry: Tensor, size: Tensor, powers: int, probabilities: bool
+    row: Tensor, column: Tensor, entry: Tensor, size: Tensor | None, num_rows: int, powers: int
 ) -> WalkOperator:
-    weight = entry * size.index_select(0, column)
-    if probabilities:
-        single = torch.zeros_like(size, dtype=torch.long)
-    else:
-        single = _single_powers(row, column, entry, size, powers)
-    return WalkOperator(pointers(row, size.numel()), row, column, entry, weight, weight.float(), single)
+    weight = entry if size is None else entry * size[column]
+    from_rows = entry if size is None else entry * size[row]
+    single = _single_powers(row, column, from_rows, entry, num_rows, powers)
+    return WalkOperator(pointers(row, num_rows), row, column, entry, weight, weight.float(), single)
 
 
-def _single_powers(row: Tensor, column: Tensor, entry: Tensor, size: Tensor, powers: int) -> Tensor:
-    """How many powers of M, from the first, surely stay below 2^24 in each column.
+def _single_powers(row: Tensor, column: Tensor, weight: Tensor, entry: Tensor, num_rows: int, powers: int) -> Tensor:
+    """How many of the first `powers` powers of M, from the first on, surely stay below 2^24 in each column.
 
     No number in a column of M^k is above the largest entry of M times the sum of that column of M^(k-1), and one vector
-    holds these sums for all columns.
+    holds these sums for all columns. `weight` counts an entry for each node of its row.
     """
-    if entry.numel() == 0:
-        return torch.full_like(size, powers, dtype=torch.long)
+    if entry.numel() == 0 or powers == 0:
+        return row.new_full((num_rows,), powers)
     largest = entry.max()
-    coefficient = entry * size.index_select(0, row)
-    sums = torch.zeros_like(size).index_add_(0, column, coefficient)  # of the columns of M
+    sums = weight.new_zeros(num_rows).index_add_(0, column, weight)  # of the columns of M
     if bool(largest * sums.max() ** (powers - 1) < SINGLE):
-        return torch.full_like(size, powers, dtype=torch.long)
-    below, sums = torch.ones_like(size, dtype=torch.bool), torch.ones_like(size)  # of the columns of M^0
-    single = torch.zeros_like(size, dtype=torch.long)
+        return row.new_full((num_rows,), powers)
+    single, below, sums = row.new_zeros(num_rows), row.new_ones(num_rows).bool(), torch.ones_like(sums)
     for _ in range(powers):
         below = below & (largest * sums < SINGLE)
         if not bool(below.any()):
             break
         single += below
-        sums = torch.zeros_like(size).index_add_(0, column, coefficient * sums.index_select(0, row))
+        sums = torch.zeros_like(sums).index_add_(0, column, weight * sums.index_select(0, row))
     return single
