@@ -27,10 +27,8 @@ def run(folder: Path) -> list[Figure]:
     batch = Batch.from_data_list(
         [graphs[i] for i in torch.randperm(len(graphs), generator=generator)[:GRAPHS].tolist()]
     )
-    sizes = batch.ptr.diff()
-    pairs = torch.cat(
-        [start + torch.randint(int(n), (2, PAIRS), generator=generator) for start, n in zip(batch.ptr, sizes)], dim=1
-    )
+    ends = [batch.ptr[i : i + 2].tolist() for i in range(GRAPHS)]
+    pairs = torch.cat([torch.randint(low, high, (2, PAIRS), generator=generator) for low, high in ends], dim=1)
     label = torch.randint(CLASSES, (pairs.size(1),), generator=generator)
     with warnings.catch_warnings(action="ignore", category=UnreachedColourWarning):
         ours = identity_graph(batch, LAYERS, pairs)

@@ -7,7 +7,6 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
-matplotlib.rcParams["svg.hashsalt"] = "idgnn"  # the same file every time
 
 import matplotlib.pyplot as plt
 import torch
@@ -25,6 +24,7 @@ PLAIN, OWN, COLOURED = "#d5dbe3", "#bfe3cf", "#f2a65a"
 
 def main() -> None:
     """Writes the picture beside this file."""
+    plt.rcParams["svg.hashsalt"] = "idgnn"  # the same file every time
     graph = Data(edge_index=to_undirected(torch.tensor(EDGES).t()), num_nodes=len(PLACE))
     rows = identity_graph(graph, LAYERS, queries=torch.tensor([ROOT]))
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), width_ratios=(1, 1.25), layout="constrained")

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch_geometric.nn import MLP, GCNConv, MessagePassing
 from torch_geometric.nn.conv import __all__ as EVERY_CONV
 
-from idgnn.layers.colouring import Call, Route, run_coloured, takes_pairs
 from idgnn.layers.identity_aware import identity_aware
-from idgnn.layers.rows import Rows
+from idgnn.layers.wrapping.coloured_rows import ColouredRows
+from idgnn.layers.wrapping.colouring import Call, Route, run_coloured, takes_pairs
 
 WIDTH = 4
 NUM_NODES = 6
@@ -285,7 +285,7 @@ def test_both_ways_of_colouring_agree(name: str) -> None:
         pairs = ours(*args, coloured=coloured)
         draw(ours.colour)
         pairs = ours(*args, coloured=coloured)
-        rows = Rows.of(coloured)
+        rows = ColouredRows.of(coloured)
         assert rows is not None
         call = Call.of(layer.forward, args, {})
         rounds = 4 if isinstance(layer, pyg.SignedConv) else 99

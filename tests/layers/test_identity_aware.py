@@ -17,8 +17,8 @@ from torch_geometric.nn import GCNConv, GraphConv, JumpingKnowledge, MessagePass
 from torch_geometric.utils import scatter, softmax
 
 from idgnn.identity.identity_graph import UnreachedColourWarning, identity_graph
-from idgnn.layers.colour_map import ColourMap, source_channels
 from idgnn.layers.identity_aware import IdentityAwareLayer, IdentityAwareModel, identity_aware
+from idgnn.layers.wrapping.colour_map import ColourMap, source_channels
 
 NUM_NODES = 7
 EDGES = torch.tensor([[0, 1, 2, 1, 2, 3, 3, 4, 0, 0, 2, 5, 4, 1], [1, 2, 0, 0, 3, 2, 4, 3, 3, 1, 2, 0, 4, 4]])

@@ -3,8 +3,8 @@ r"""Any PyG layer, or any model made of them, to its ID-GNN-Full version."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, cast, overload
+from collections.abc import Iterator
+from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
@@ -14,22 +14,16 @@ from torch_geometric.nn import MessagePassing
 
 from idgnn.identity.checks import check_features
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph
-from idgnn.layers.colour_map import ColourMap, source_channels
-from idgnn.layers.coloured_layers import colouring
-from idgnn.layers.colouring import Route
-from idgnn.layers.lifting import ModelCall, check_graph, lift, rows_of
-from idgnn.layers.quiet import quiet
-from idgnn.layers.refusals import check_takeable, several_hops
-from idgnn.layers.rows import Rows
-from idgnn.layers.steps import count_steps
-from idgnn.layers.verification import verify
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _eager(function: F) -> F:
-    """Leaves a function out of torch.compile: it stands in for methods of layers, which a compiled graph would miss."""
-    return cast(F, torch.compiler.disable(function))
+from idgnn.layers.eager import eager
+from idgnn.layers.wrapping.colour_map import ColourMap, source_channels
+from idgnn.layers.wrapping.coloured_layers import colouring
+from idgnn.layers.wrapping.coloured_rows import ColouredRows
+from idgnn.layers.wrapping.colouring import Route
+from idgnn.layers.wrapping.lifting import ModelCall, check_graph, lift, rows_of
+from idgnn.layers.wrapping.quiet import quiet
+from idgnn.layers.wrapping.refusals import check_takeable, several_hops
+from idgnn.layers.wrapping.steps import count_steps
+from idgnn.layers.wrapping.verification import verify
 
 
 @overload
@@ -99,13 +93,13 @@ class IdentityAwareLayer(nn.Module):
 
     def forward(self, *args: Any, coloured: Tensor | None = None, **kwargs: Any) -> Any:
         """The layer's own output, with the messages of the rows that `coloured` `[rows]` names coloured."""
-        rows = None if coloured is None else Rows.of(coloured)
+        rows = None if coloured is None else ColouredRows.of(coloured)
         if rows is None:
             return self.module(*args, **kwargs)
         return self._coloured(rows, args, kwargs)
 
-    @_eager
-    def _coloured(self, rows: Rows, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    @eager
+    def _coloured(self, rows: ColouredRows, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with colouring({"": (self.module, self.colour)}, rows, self._routes):
             return self.module(*args, **kwargs)
 
@@ -157,7 +151,7 @@ class IdentityAwareModel(nn.Module):
         """The number of message-passing rounds on the longest chain through the model, `None` before the first call."""
         return self._num_layers
 
-    @_eager
+    @eager
     def forward(
         self,
         *args: Any,
@@ -198,7 +192,7 @@ class IdentityAwareModel(nn.Module):
 
     def _run(self, coloured: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The model on the rows of an identity graph."""
-        rows = Rows.of(coloured)
+        rows = ColouredRows.of(coloured)
         if rows is None:
             return self.module(*args, **kwargs)
         colours = self._colour_maps()

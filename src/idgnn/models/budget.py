@@ -19,7 +19,8 @@ def match_budget(build: Callable[[int], nn.Module], target: int | nn.Module, tol
     Nothing is allocated: the networks are built on PyTorch's meta device.
 
     Args:
-        build: Makes the network of a given width; its number of parameters must grow with the width.
+        build: Makes the network of a given width; its number of parameters must grow with the width. Where not every
+            width will do, let it take steps: `lambda step: IDGNN(1, 4 * step, 10, conv="gat", heads=4)`.
         target: The number of parameters, or a network that has it, for example a GCN of width 256.
         tolerance: The relative difference that is accepted.
 

@@ -162,8 +162,8 @@ class IDGNN(Saved, nn.Module):
             graph: The identity graph, built before by :func:`idgnn.identity_graph`. It holds the queries. Then `x` and
                 `edge_index` may be those of the original graph or its own.
             counts: The features that `"fast"` adds `[num_nodes, cycle_length]`, if they are at hand already.
-            engine: How `"full"` is computed, always with the same result: `"trimmed"`, the rows of the identity graph
-                that each round needs; `"graph"`, all of them; `"ego"`, ego networks as in Algorithm 1.
+            engine: How `"full"` is computed, in evaluation mode with the same result: `"trimmed"`, the rows of the
+                identity graph that each round needs; `"graph"`, all of them; `"ego"`, ego networks (Algorithm 1).
 
         Returns:
             `[num_nodes, out_channels]`, `[num_queries, out_channels]`, or for pairs `[num_queries, pair_channels]`.

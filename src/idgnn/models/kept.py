@@ -22,7 +22,8 @@ class Kept:
     def get(self, owner: Tensor, key: Hashable, make: Callable[[], Any], depends_on: tuple[Tensor, ...] = ()) -> Any:
         """What `make` returned for this tensor and key the first time; it must not refer to the tensor itself.
 
-        It is made again if the tensor, or one of those it depends on besides, was replaced or changed in place.
+        It is made again if the tensor, or one of those it depends on besides, was replaced or changed in place; what
+        is changed behind PyTorch's back, through `.data` or shared memory, it cannot see.
         """
         if owner.is_inference() or any(tensor.is_inference() for tensor in depends_on):
             return make()  # such tensors do not tell whether they were changed

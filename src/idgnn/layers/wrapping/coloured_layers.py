@@ -8,16 +8,16 @@ from typing import Any
 
 from torch_geometric.nn import MessagePassing
 
-from idgnn.layers.colour_map import ColourMap
-from idgnn.layers.colouring import Call, Route, run_coloured
-from idgnn.layers.examination import examine
-from idgnn.layers.rows import Rows
-from idgnn.layers.shadow import shadowed
+from idgnn.layers.wrapping.colour_map import ColourMap
+from idgnn.layers.wrapping.coloured_rows import ColouredRows
+from idgnn.layers.wrapping.colouring import Call, Route, run_coloured
+from idgnn.layers.wrapping.examination import examine
+from idgnn.layers.wrapping.shadow import shadowed
 
 
 @contextmanager
 def colouring(
-    layers: Mapping[str, tuple[MessagePassing, ColourMap]], rows: Rows, routes: dict[str, Route]
+    layers: Mapping[str, tuple[MessagePassing, ColourMap]], rows: ColouredRows, routes: dict[str, Route]
 ) -> Iterator[None]:
     """Within the block the layers colour their messages; their routes are found out on the way and kept."""
 

@@ -20,9 +20,9 @@ from torch.utils._pytree import tree_leaves
 from torch_geometric.data import Data
 
 from idgnn.identity.identity_graph import UnreachedColourWarning, identity_graph
-from idgnn.layers.colour_map import ColourMap
-from idgnn.layers.examination import close
-from idgnn.layers.lifting import Cover, ModelCall, lift, replace_x, rows_of
+from idgnn.layers.wrapping.colour_map import ColourMap
+from idgnn.layers.wrapping.examination import close
+from idgnn.layers.wrapping.lifting import Cover, ModelCall, lift, replace_x, rows_of
 
 Run = Callable[[Tensor, tuple[Any, ...], dict[str, Any]], Any]  # (coloured, args, kwargs) -> output
 

@@ -10,20 +10,20 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Rows:
+class ColouredRows:
     """The coloured rows of a graph."""
 
     index: Tensor  # [num_coloured]
     total: int
 
     @staticmethod
-    def of(coloured: Tensor) -> Rows | None:
+    def of(coloured: Tensor) -> ColouredRows | None:
         """The rows that a mask names, `None` if it names none."""
         if not isinstance(coloured, Tensor) or coloured.dim() != 1 or coloured.dtype != torch.bool:
             given = f"{coloured.dtype} {list(coloured.shape)}" if isinstance(coloured, Tensor) else repr(coloured)
             raise ValueError(f"coloured is {given}, expected a bool tensor with one entry per row: graph.coloured.")
         index = coloured.nonzero().flatten()
-        return Rows(index, coloured.numel()) if index.numel() else None
+        return ColouredRows(index, coloured.numel()) if index.numel() else None
 
     def replace(self, plain: Tensor, coloured: Callable[[Tensor], Tensor], dim: int) -> Tensor:
         """`plain` with its coloured rows replaced by `coloured(their indices)`. Costs a copy of `plain`."""

@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
-from idgnn.layers.shadow import shadowed
+from idgnn.layers.wrapping.shadow import shadowed
 
 
 @dataclass(frozen=True)

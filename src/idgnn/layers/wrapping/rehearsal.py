@@ -18,8 +18,8 @@ from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.nn import MessagePassing
 
-from idgnn.layers.rows import Rows
-from idgnn.layers.shadow import shadowed
+from idgnn.layers.wrapping.coloured_rows import ColouredRows
+from idgnn.layers.wrapping.shadow import shadowed
 
 
 class _Rehearsed(BaseException):
@@ -61,7 +61,7 @@ def rehearse(layer: MessagePassing, run: Callable[[], Any], rounds: int | None) 
 
 
 @contextmanager
-def sources_from(layer: MessagePassing, record: Record, rows: Rows) -> Iterator[None]:
+def sources_from(layer: MessagePassing, record: Record, rows: ColouredRows) -> Iterator[None]:
     """Within the block, what the layer lifts from the sources of edges comes from the record where it is coloured."""
     original_propagate, original_edge_updater = layer.propagate, layer.edge_updater
     propagated, updated = iter(record.propagate), iter(record.edge_updater)

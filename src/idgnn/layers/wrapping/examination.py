@@ -10,12 +10,12 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torch_geometric.nn import MessagePassing
 
-from idgnn.layers.colouring import Call, Route, takes_pairs
-from idgnn.layers.quiet import quiet
-from idgnn.layers.refusals import several_hops
-from idgnn.layers.rehearsal import Record, rehearse, requested, sent_names
-from idgnn.layers.shadow import shadowed
-from idgnn.layers.steps import count_steps
+from idgnn.layers.wrapping.colouring import Call, Route, takes_pairs
+from idgnn.layers.wrapping.quiet import quiet
+from idgnn.layers.wrapping.refusals import several_hops
+from idgnn.layers.wrapping.rehearsal import Record, rehearse, requested, sent_names
+from idgnn.layers.wrapping.shadow import shadowed
+from idgnn.layers.wrapping.steps import count_steps
 
 
 def examine(layer: MessagePassing, forward: Callable[..., Any], call: Call) -> Route:

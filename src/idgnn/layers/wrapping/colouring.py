@@ -4,8 +4,8 @@ A coloured node's *message* comes from :math:`\mathbf{W}_1 \mathbf{h} + \mathbf{
 its own AGG stays as it is. So a layer needs two versions of its input, one to send and one to receive with:
 
 * *pairs*: most PyG layers take `(x_source, x_target)`, and are given the coloured and the plain states;
-* *messages*: the others are rehearsed on the coloured states first (:mod:`idgnn.layers.rehearsal`). In the real run, on
-  the plain states, what is lifted from the source of an edge comes from the rehearsal.
+* *messages*: the others are rehearsed on the coloured states first (:mod:`idgnn.layers.wrapping.rehearsal`). In the
+  real run, on the plain states, what is lifted from the source of an edge comes from the rehearsal.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from torch import Tensor
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import is_sparse
 
-from idgnn.layers.colour_map import ColourMap
-from idgnn.layers.rehearsal import Unrehearsed, rehearse, sources_from
-from idgnn.layers.rows import Rows
+from idgnn.layers.wrapping.colour_map import ColourMap
+from idgnn.layers.wrapping.coloured_rows import ColouredRows
+from idgnn.layers.wrapping.rehearsal import Unrehearsed, rehearse, sources_from
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def takes_pairs(layer: MessagePassing) -> bool:
 
 
 def run_coloured(
-    layer: MessagePassing, forward: Callable[..., Any], call: Call, rows: Rows, colour: ColourMap, route: Route
+    layer: MessagePassing, forward: Callable[..., Any], call: Call, rows: ColouredRows, colour: ColourMap, route: Route
 ) -> Any:
     """The output of the layer, whose own `forward` is given, when the messages of `rows` are coloured."""
 

@@ -1,0 +1,1 @@
+"""How a layer or model that knows nothing of colours is made to send coloured messages: found out, done and checked."""
