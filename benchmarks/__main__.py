@@ -50,8 +50,9 @@ def show(figures: list[Figure]) -> None:
     """A table for people."""
     table = Table("what", "measured", "target", "", title=f"{torch.get_num_threads()} threads, {platform.machine()}")
     for figure in figures:
-        mark = "[green]met[/]" if figure.met else "[red]missed[/]"
-        table.add_row(figure.name, f"{figure.value:.2f} {figure.unit}", f"{figure.target} {figure.unit}", mark)
+        target = f"{figure.target} {figure.unit}" if figure.target else ""
+        mark = "" if not figure.target else "[green]met[/]" if figure.met else "[red]missed[/]"
+        table.add_row(figure.name, f"{figure.value:.2f} {figure.unit}", target, mark)
     Console().print(table)
 
 

@@ -48,7 +48,7 @@ def run(folder: Path) -> list[Figure]:
         at_least(
             "pair queries, training step, a copy per source : identity graph", ratio(times, "copies", "ours"), 2.5, "x"
         ),
-        at_least("pair queries, rows, a copy per source : identity graph", copies.num_nodes / ours.num_nodes, 1.0, "x"),
+        Figure("pair queries, rows, a copy per source : identity graph", copies.num_nodes / ours.num_nodes, "x"),
     ]
 
 

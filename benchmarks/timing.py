@@ -10,13 +10,13 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured figure beside its target."""
+    """One measured figure, beside its target if it has one."""
 
     name: str
     value: float
     unit: str
-    target: str
-    met: bool
+    target: str = ""
+    met: bool = True
 
     as_dict = asdict
 

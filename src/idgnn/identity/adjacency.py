@@ -21,13 +21,41 @@ class Adjacency:
         """Number of neighbours of each node, duplicates counted."""
         return self.ptr.diff()
 
+    def walk_sums(self, values: Tensor, length: int) -> Tensor:
+        """For each node the sum of `values` over the ends of all walks of at most `length` steps from it.
+
+        It bounds what a search of that depth can come across, for all nodes at once: `length` sums over the edges.
+        """
+        node = torch.repeat_interleave(self.degree, output_size=self.neighbour.numel())
+        reached = total = values.double()
+        for _ in range(length):
+            reached = torch.zeros_like(reached).index_add(0, node, reached[self.neighbour])
+            total = total + reached
+        return total
+
     def expand(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """All neighbours of all `nodes`: which of the nodes each belongs to, and its position in the flat lists."""
-        start = self.ptr[nodes]
-        degree = self.ptr[nodes + 1] - start
+        # index_select: on a CPU it takes a fraction of the time of indexing with brackets.
+        start = self.ptr.index_select(0, nodes)
+        degree = self.ptr.index_select(0, nodes + 1) - start
         owner = torch.repeat_interleave(degree)
         skip = start - degree.cumsum(0) + degree
-        return owner, torch.arange(owner.numel(), device=owner.device) + skip[owner]
+        return owner, skip.index_select(0, owner) + torch.arange(owner.numel(), device=owner.device)
+
+
+@dataclass(frozen=True)
+class Links:
+    """A graph with the neighbours of its nodes in both directions at hand."""
+
+    edge_index: Tensor  # [2, num_edges]
+    num_nodes: int
+    into: Adjacency
+    out: Adjacency
+
+    @staticmethod
+    def of(edge_index: Tensor, num_nodes: int) -> Links:
+        """Costs two sorts of the edges."""
+        return Links(edge_index, num_nodes, incoming(edge_index, num_nodes), outgoing(edge_index, num_nodes))
 
 
 def incoming(edge_index: Tensor, num_nodes: int) -> Adjacency:
@@ -43,7 +71,8 @@ def outgoing(edge_index: Tensor, num_nodes: int) -> Adjacency:
 def is_symmetric(edge_index: Tensor, num_nodes: int) -> bool:
     """Whether every edge has its reverse, duplicates aside."""
     source, target = edge_index
-    return torch.equal(torch.unique(source * num_nodes + target), torch.unique(target * num_nodes + source))
+    ahead, back = (source * num_nodes + target).sort().values, (target * num_nodes + source).sort().values
+    return torch.equal(ahead, back) or torch.equal(ahead.unique_consecutive(), back.unique_consecutive())
 
 
 def pointers(index: Tensor, size: int) -> Tensor:

@@ -39,18 +39,19 @@ def regroup(graph: Any, data: Any) -> Any:
     `data` is a `Batch`, and so is the result; PyG gives batches the class of their graphs when they are made, so that
     no static type fits them.
     """
-    row_order = torch.argsort(graph.batch, stable=True)
-    edge_order = torch.argsort(graph.batch[graph.edge_index[1]], stable=True)
-    moved, edge_moved = _inverse(row_order), _inverse(edge_order)
+    num_nodes = graph.plain_row.numel()
+    moved = _places(graph.batch, num_nodes)
+    edge_moved = _places(graph.batch[graph.edge_index[1]], graph.plain_edge.numel())
+    row_order, edge_order = _inverse(moved), _inverse(edge_moved)
 
     batch: Any = Batch(_base_cls=type(graph))
     for key, value in graph.to_dict().items():
         if key in ROW_KEYS or key == "batch":
-            batch[key] = value[row_order]
+            batch[key] = value.index_select(0, row_order)
         elif key == "edge_index":
-            batch[key] = moved[value[:, edge_order]]
+            batch[key] = torch.stack([moved.index_select(0, end.index_select(0, edge_order)) for end in value])
         elif key in EDGE_KEYS:
-            batch[key] = value[edge_order]
+            batch[key] = value.index_select(0, edge_order)
         elif key in ("plain_row", "query_row"):
             batch[key] = moved[value]
         elif key == "plain_edge":
@@ -88,6 +89,17 @@ def _keep_sizes(batch: Any, data: Any) -> None:
     grows |= dict.fromkeys(("edge_index", "plain_row", "query_row"), row[:-1])
     grows |= {"node": node[:-1], "edge": edge[:-1], "plain_edge": edge_ptr.cpu()[:-1]}
     batch._slice_dict, batch._inc_dict = slices, grows
+
+
+def _places(graph: Tensor, first: int) -> Tensor:
+    """Where each of two runs of elements, the first `first` and the others, goes when they are sorted by `graph`."""
+    if not bool((graph[:first].diff() >= 0).all()):
+        return _inverse(torch.argsort(graph, stable=True))  # a batch made by hand
+    # Both runs are sorted: an element moves up by the elements of the other run that belong before it.
+    size = int(graph.max()) + 1 if graph.numel() else 0
+    before = pointers(graph[first:], size)[graph[:first]]
+    after = pointers(graph[:first], size)[graph[first:] + 1] - first
+    return torch.arange(graph.numel(), device=graph.device) + torch.cat([before, after])
 
 
 def _inverse(order: Tensor) -> Tensor:

@@ -11,9 +11,10 @@ from idgnn.identity.walk_operator import SINGLE
 
 # A lone graph up to this size is faster as a dense matrix than through the layout of the rows.
 _DENSE_NODES = 128
-# For each number of a state, beside the powers: the product of two in single precision, two factors and a product in
-# double precision, the copy in double precision that a power is computed from, the sizes of columns and their places.
-_BYTES = 4 + 3 * 8 + 8 + 2 * 8
+# For each number of a state: the powers before and after a step, the copy in double precision that a step may start
+# from, what the sums multiply (two factors, a product in each precision), the sizes of columns and their places.
+_BYTES = 2 * 8 + 8 + 2 * 8 + 8 + 4 + 2 * 8
+_DIRECTED_BYTES = _BYTES + 3 * 8  # a second state on the way back
 
 
 def closed_walks(
@@ -34,16 +35,23 @@ def closed_walks(
     graph = walk_graph(edge_index, num_nodes, on_walk, half, probabilities)
     undirected = graph.forward is graph.backward
     total = torch.zeros(length, graph.num_rows + 1, dtype=torch.float64, device=edge_index.device)
-    plan = chunks(graph, memory, _BYTES + 8 * (half if undirected else length))
+    plan = chunks(graph, memory, _BYTES if undirected else _DIRECTED_BYTES)
     # Held for all chunks: fresh memory of this size would cost as much as the sums.
     scratch = torch.empty(max((chunk.numbers for chunk in plan), default=0), device=edge_index.device)
     for chunk, forward, backward in on_rows(graph, plan, "closed walks", progress):
+        rows = total[:, chunk.start : chunk.stop]
         slot = graph.slot[chunk.start : chunk.stop]
-        leaving = list(columns(forward, backward, slot, chunk, half))  # (A^i)[v, u], each [rows, width]
-        returning = leaving  # (A^j)[u, v]
-        if not undirected:
-            returning = list(columns(backward, forward, slot, chunk, length // 2))
-        total[1:, chunk.start : chunk.stop] += _sums(leaving, returning, _column_sizes(graph, chunk), length, scratch)
+        size = _column_sizes(graph, chunk)
+        out = columns(forward, backward, slot, chunk, half)
+        back = out if undirected else columns(backward, forward, slot, chunk, length // 2)
+        returning: Tensor | None = None  # (A^j)[u, v]
+        for power, leaving in enumerate(out, start=1):  # (A^i)[v, u], both [rows, width]
+            exact = 2 * power <= forward.all_single
+            if returning is not None:
+                rows[2 * power - 2] += _inner(leaving, returning, size, scratch, exact)
+            if 2 * power <= length:
+                returning = leaving if undirected else next(back)
+                rows[2 * power - 1] += _inner(leaving, returning, size, scratch, exact)
     total[0, :-1] = _diagonal(graph)
     return total.t().contiguous().index_select(0, graph.row)
 
@@ -61,36 +69,23 @@ def _dense(edge_index: Tensor, num_nodes: int, length: int, probabilities: bool)
     return (leaving * returning.mT).sum(2).t().contiguous()
 
 
-def _sums(leaving: list[Tensor], returning: list[Tensor], size: Tensor | None, length: int, scratch: Tensor) -> Tensor:
-    """The sums over u in the chunk for walks of length 2 to `length`, u counted `size` times: `[length - 1, rows]`."""
-    halves = [(leaving[(k - 1) // 2], returning[k // 2 - 1]) for k in range(2, length + 1)]
-    if not halves:
-        return scratch.new_empty(0, leaving[0].size(0))
-    scratch = scratch[: leaving[0].numel()].view_as(leaving[0])
-    sums = torch.stack([_sum(a, b, size, scratch).double() for a, b in halves])
-    # No term is negative, so a sum below 2^24 had no part above it and is exact. The few others are added up again.
-    high = sums >= SINGLE
-    for k in high.any(1).nonzero().flatten().tolist() if bool(high.any()) else []:
-        a, b = halves[k]
-        if a.dtype == b.dtype == torch.float32:
-            rounded = high[k].nonzero().flatten()
-            rounded_size = size[rounded] if size is not None and size.size(0) > 1 else size
-            sums[k, rounded] = _inner(a[rounded], b[rounded], rounded_size)
-    return sums
+def _inner(a: Tensor, b: Tensor, size: Tensor | None, scratch: Tensor, exact: bool) -> Tensor:
+    """The inner products of the rows of two matrices whose columns count `size` times: `[rows]`.
 
-
-def _sum(a: Tensor, b: Tensor, size: Tensor | None, scratch: Tensor) -> Tensor:
-    """The inner products of the rows of two matrices, in single precision if both are: `[rows]`."""
+    `exact` says that single precision, where both have it, is enough for all of them.
+    """
     if a.dtype != torch.float32 or b.dtype != torch.float32:
-        return _inner(a, b, size)
-    product = torch.mul(a, b, out=scratch)
-    return (product if size is None else product.mul_(size.float())).sum(1)
-
-
-def _inner(a: Tensor, b: Tensor, size: Tensor | None) -> Tensor:
-    """The inner products of the rows of two matrices in double precision: `[rows]`."""
-    a, b = a.double(), b.double()
-    return torch.bmm((a if size is None else a * size).unsqueeze(1), b.unsqueeze(2)).view(-1)
+        a, b = a.double(), b.double()
+        return torch.bmm((a if size is None else a * size).unsqueeze(1), b.unsqueeze(2)).view(-1)
+    product = torch.mul(a, b, out=scratch[: a.numel()].view_as(a))
+    total = (product if size is None else product.mul_(size.float())).sum(1)
+    # No term is negative, so a sum below 2^24 had no part above it and is exact. The few others are added up again.
+    if exact or bool(total.max() < SINGLE):
+        return total
+    rounded = (total >= SINGLE).nonzero().flatten()
+    size = size[rounded] if size is not None and size.size(0) > 1 else size
+    again = _inner(a[rounded].double(), b[rounded].double(), size, scratch, exact)
+    return total.double().index_copy_(0, rounded, again)
 
 
 def _diagonal(graph: WalkGraph) -> Tensor:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from idgnn.identity.adjacency import Adjacency, incoming, is_symmetric, outgoing
+from idgnn.identity.adjacency import Adjacency, Links, is_symmetric
 from idgnn.identity.queries import Queries
 
 # Neighbours looked at in one go: 2^22 of them take a few hundred MB of index tensors while a chunk is worked on.
@@ -33,14 +33,14 @@ class Cone:
     arrival: Tensor  # [rows] d(colour, node): the round after which the colour has arrived
 
 
-def cones(edge_index: Tensor, num_nodes: int, num_layers: int, queries: Queries) -> Iterator[Cone]:
+def cones(links: Links, num_layers: int, queries: Queries) -> Iterator[Cone]:
     """The cones of all colours, some colours at a time so that memory stays bounded."""
+    num_nodes, into, out = links.num_nodes, links.into, links.out
     if num_nodes == 0:
-        yield Cone(edge_index.new_empty(0), edge_index.new_empty(0))
+        yield Cone(into.ptr.new_empty(0), into.ptr.new_empty(0))
         return
-    into, out = incoming(edge_index, num_nodes), outgoing(edge_index, num_nodes)
     # Undirected: what the colour reaches in floor(K / 2) steps is back in as many, and nothing further is.
-    mirrored = queries.own and is_symmetric(edge_index, num_nodes)
+    mirrored = queries.own and is_symmetric(links.edge_index, num_nodes)
     key = torch.unique(queries.colour * num_nodes + queries.node)
     for chunk in _chunks(key, num_nodes, num_layers, into, out):
         colour = chunk // num_nodes
@@ -68,7 +68,7 @@ def contains(sorted_keys: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
     if sorted_keys.numel() == 0:
         return torch.zeros_like(key), torch.zeros_like(key, dtype=torch.bool)
     position = torch.searchsorted(sorted_keys, key).clamp_(max=sorted_keys.numel() - 1)
-    return position, sorted_keys[position] == key
+    return position, sorted_keys.index_select(0, position) == key
 
 
 def ball(adjacency: Adjacency, start: Tensor, radius: int, num_nodes: int) -> tuple[Tensor, Tensor]:
@@ -77,10 +77,11 @@ def ball(adjacency: Adjacency, start: Tensor, radius: int, num_nodes: int) -> tu
     for step in range(1, radius + 1):
         colour, node = frontier // num_nodes, frontier % num_nodes
         owner, position = adjacency.expand(node)
-        frontier = torch.unique(colour[owner] * num_nodes + adjacency.neighbour[position])
-        frontier = frontier[~contains(key, frontier)[1]]
-        key, order = torch.sort(torch.cat([key, frontier]))
-        steps = torch.cat([steps, torch.full_like(frontier, step)])[order]
+        found = torch.unique(
+            torch.cat([key, colour[owner] * num_nodes + adjacency.neighbour.index_select(0, position)])
+        )
+        steps = torch.full_like(found, step).index_copy(0, torch.searchsorted(found, key), steps)
+        key, frontier = found, found[steps == step]
     return key, steps
 
 
@@ -107,23 +108,13 @@ def _distance(key: Tensor, start: Tensor, source: Tensor, target: Tensor, num_la
 def _chunks(key: Tensor, num_nodes: int, num_layers: int, into: Adjacency, out: Adjacency) -> Iterator[Tensor]:
     """Splits the queries so that each part looks at about `CHUNK` neighbours at most; a colour is never split."""
     colour = key // num_nodes
-    # Walks bound what a breadth-first search looks at; they are counted for all nodes at once.
-    ahead = _walks(out, num_layers // 2 + 1)[colour]
-    behind = _walks(into, (num_layers - 1) // 2 + 1)[key % num_nodes]
+    # The neighbours that a search looks at are at most the walks of one step more.
+    one, limit = torch.ones_like(out.degree), out.neighbour.numel() * num_layers + num_nodes
+    ahead = out.walk_sums(one, num_layers // 2 + 1).clamp_(max=limit)[colour]
+    behind = into.walk_sums(one, (num_layers - 1) // 2 + 1).clamp_(max=limit)[key % num_nodes]
     first = torch.ones_like(colour, dtype=torch.bool)
     first[1:] = colour[1:] != colour[:-1]
     work = (ahead * first + behind).cumsum(0)
     # A colour belongs to the part in which its first query falls.
     part = (work // CHUNK)[first.nonzero().flatten()][first.cumsum(0) - 1]
     yield from key.split(torch.unique_consecutive(part, return_counts=True)[1].tolist())
-
-
-def _walks(adjacency: Adjacency, length: int) -> Tensor:
-    """Number of walks of at most `length` steps from each node, at most the nodes and edges of the graph each step."""
-    size = adjacency.neighbour.numel()
-    node = torch.arange(adjacency.ptr.numel() - 1, device=adjacency.ptr.device).repeat_interleave(adjacency.degree)
-    walks = total = torch.ones(adjacency.ptr.numel() - 1, device=adjacency.ptr.device, dtype=torch.double)
-    for _ in range(length):
-        walks = torch.zeros_like(walks).index_add(0, node, walks[adjacency.neighbour]).clamp_(max=size)
-        total = total + walks
-    return total

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from idgnn.identity.adjacency import Links
 from idgnn.identity.checks import check_graph, check_num_layers, edges_of
 from idgnn.identity.cone import cones
 from idgnn.identity.queries import Queries, as_queries
@@ -39,16 +40,17 @@ def identity_cost(data: Data, num_layers: int, queries: Tensor | None = None) ->
     """
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
-    return _cost(data, num_layers, as_queries(queries, num_nodes, edges_of(data).device))
+    links = Links.of(edges_of(data), num_nodes)
+    return _cost(data, links, num_layers, as_queries(queries, num_nodes, links.edge_index.device))
 
 
-def check_fits(data: Data, num_layers: int, queries: Queries) -> None:
+def check_fits(data: Data, links: Links, num_layers: int, queries: Queries) -> None:
     """Refuses an identity graph that would not fit into the memory that is free."""
-    free = _free_memory(edges_of(data).device)
-    # What it can cost at most is known at once; only if that is too much is the real cost worth finding out.
-    if _upper_bound(data, queries) <= free:
+    free = _free_memory(links.edge_index.device)
+    # A bound is cheap to know; only if that is too much is the real cost worth finding out.
+    if _upper_bound(data, links, num_layers, queries) <= free:
         return
-    cost = _cost(data, num_layers, queries)
+    cost = _cost(data, links, num_layers, queries)
     if cost.bytes > free:
         raise ValueError(
             f"the identity graph would have {cost.rows:,} rows and {cost.edges:,} edges and take {_size(cost.bytes)}, "
@@ -57,21 +59,21 @@ def check_fits(data: Data, num_layers: int, queries: Queries) -> None:
         )
 
 
-def _cost(data: Data, num_layers: int, queries: Queries) -> IdentityCost:
-    num_nodes, edge_index = data.num_nodes or 0, edges_of(data)
-    degree = torch.bincount(edge_index[1], minlength=num_nodes)
-    rows, edges = num_nodes, edge_index.size(1)
-    for cone in cones(edge_index, num_nodes, num_layers, queries):
+def _cost(data: Data, links: Links, num_layers: int, queries: Queries) -> IdentityCost:
+    degree = links.into.degree
+    rows, edges = links.num_nodes, links.edge_index.size(1)
+    for cone in cones(links, num_layers, queries):
         rows += cone.key.numel()
-        edges += int(degree[cone.key % num_nodes].sum())
+        edges += int(degree[cone.key % max(links.num_nodes, 1)].sum())
     return IdentityCost(rows, edges, rows * _row_bytes(data) + edges * _edge_bytes(data))
 
 
-def _upper_bound(data: Data, queries: Queries) -> int:
-    """Bytes if every cone were the whole graph."""
-    num_nodes, num_edges = data.num_nodes or 0, edges_of(data).size(1)
-    colours = min(num_nodes, queries.colour.numel())
-    return (1 + colours) * (num_nodes * _row_bytes(data) + num_edges * _edge_bytes(data))
+def _upper_bound(data: Data, links: Links, num_layers: int, queries: Queries) -> float:
+    """Bytes if every walk from a colour, and every walk to a query, led to a row of its own."""
+    each = _row_bytes(data) + links.into.degree * _edge_bytes(data)  # bytes of a row of each node
+    ahead = links.out.walk_sums(each, num_layers // 2)[torch.unique(queries.colour)]
+    behind = links.into.walk_sums(each, (num_layers - 1) // 2)[queries.node]
+    return float(each.sum() + ahead.sum() + behind.sum())
 
 
 def _row_bytes(data: Data) -> int:

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
 
-from idgnn.identity.adjacency import incoming
+from idgnn.identity.adjacency import Links
 from idgnn.identity.batching import carry_attributes, regroup
 from idgnn.identity.checks import check_graph, check_num_layers, edges_of
 from idgnn.identity.cone import CHUNK, cones, contains, join
@@ -93,14 +93,15 @@ def identity_graph(data: Data, num_layers: int, queries: Tensor | None = None) -
     check_num_layers(num_layers)
     edge_index = edges_of(data)
     asked = as_queries(queries, num_nodes, edge_index.device)
-    check_fits(data, num_layers, asked)
-    cone = join(cones(edge_index, num_nodes, num_layers, asked))
+    links = Links.of(edge_index, num_nodes)
+    check_fits(data, links, num_layers, asked)
+    cone = join(cones(links, num_layers, asked))
     own_colour = cone.key // max(num_nodes, 1)
     own_node = cone.key - own_colour * num_nodes
     plain = torch.arange(num_nodes, device=edge_index.device)
 
     graph = IdentityGraph()
-    graph.edge_index, graph.edge = _edges(edge_index, cone.key, num_nodes)
+    graph.edge_index, graph.edge = _edges(links, cone.key)
     graph.node = torch.cat([plain, own_node])
     graph.coloured = torch.cat([torch.zeros_like(plain, dtype=torch.bool), own_node == own_colour])
     graph.arrival = torch.cat([torch.zeros_like(plain), cone.arrival])
@@ -138,9 +139,9 @@ class ToIdentityGraph(BaseTransform):
         return f"{type(self).__name__}(num_layers={self.num_layers}, queries={self.queries!r})"
 
 
-def _edges(edge_index: Tensor, key: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+def _edges(links: Links, key: Tensor) -> tuple[Tensor, Tensor]:
     """The edges of all rows, plain rows first: `[2, edges]`, and the original edge that each is a copy of `[edges]`."""
-    into = incoming(edge_index, num_nodes)
+    edge_index, num_nodes, into = links.edge_index, links.num_nodes, links.into
     degree = into.degree[key % max(num_nodes, 1)]
     first = edge_index.size(1)
     rows = edge_index.new_empty(2, first + int(degree.sum()))
@@ -151,12 +152,13 @@ def _edges(edge_index: Tensor, key: Tensor, num_nodes: int) -> tuple[Tensor, Ten
     part = (degree.cumsum(0) // CHUNK).unique_consecutive(return_counts=True)[1].tolist()
     for number, keys in enumerate(key.split(part)):
         owner, position = into.expand(keys % num_nodes)
-        neighbour = into.neighbour[position]
-        own, there = contains(key, (keys // num_nodes)[owner] * num_nodes + neighbour)
+        neighbour = into.neighbour.index_select(0, position)
+        block = (keys - keys % num_nodes).index_select(0, owner)  # colour * num_nodes
+        own, there = contains(key, block + neighbour)
         last = first + owner.numel()
-        rows[0, first:last] = torch.where(there, own + num_nodes, neighbour)
-        rows[1, first:last] = owner + (num_nodes + sum(part[:number]))
-        edge[first:last] = into.edge[position]
+        torch.where(there, own + num_nodes, neighbour, out=rows[0, first:last])
+        torch.add(owner, num_nodes + sum(part[:number]), out=rows[1, first:last])
+        torch.index_select(into.edge, 0, position, out=edge[first:last])
         first = last
     return rows, edge
 

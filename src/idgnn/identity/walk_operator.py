@@ -25,6 +25,7 @@ class WalkOperator:
     weight: Tensor  # [entries] float64: entry times the nodes of the column, the coefficient in a product
     single_weight: Tensor  # [entries] the same in float32
     single: Tensor  # [rows] how many powers of M, from the first, are exact in single precision in this column
+    all_single: int  # how many are so in every column, by a rougher bound that may look beyond the powers asked for
 
     def within(self, start: int, stop: int) -> WalkOperator:
         """The same matrix on the rows `start` to `stop`, which have no entries elsewhere, numbered from 0."""
@@ -37,6 +38,7 @@ class WalkOperator:
             weight=self.weight[low:high],
             single_weight=self.single_weight[low:high],
             single=self.single[start:stop],
+            all_single=self.all_single,
         )
 
     def __matmul__(self, state: Tensor) -> Tensor:
@@ -90,22 +92,27 @@ def _operator(
 ) -> WalkOperator:
     weight = entry if size is None else entry * size[column]
     from_rows = entry if size is None else entry * size[row]
-    single = _single_powers(row, column, from_rows, entry, num_rows, powers)
-    return WalkOperator(pointers(row, num_rows), row, column, entry, weight, weight.float(), single)
+    single, all_single = _single_powers(row, column, from_rows, entry, num_rows, powers)
+    return WalkOperator(pointers(row, num_rows), row, column, entry, weight, weight.float(), single, all_single)
 
 
-def _single_powers(row: Tensor, column: Tensor, weight: Tensor, entry: Tensor, num_rows: int, powers: int) -> Tensor:
-    """How many of the first `powers` powers of M, from the first on, surely stay below 2^24 in each column.
+def _single_powers(
+    row: Tensor, column: Tensor, weight: Tensor, entry: Tensor, num_rows: int, powers: int
+) -> tuple[Tensor, int]:
+    """How many powers of M, from the first on, surely stay below 2^24 in each column, and in all columns.
 
     No number in a column of M^k is above the largest entry of M times the sum of that column of M^(k-1), and one vector
     holds these sums for all columns. `weight` counts an entry for each node of its row.
     """
     if entry.numel() == 0 or powers == 0:
-        return row.new_full((num_rows,), powers)
-    largest = entry.max()
+        return row.new_full((num_rows,), powers), powers
     sums = weight.new_zeros(num_rows).index_add_(0, column, weight)  # of the columns of M
-    if bool(largest * sums.max() ** (powers - 1) < SINGLE):
-        return row.new_full((num_rows,), powers)
+    largest, growth = torch.stack([entry.max(), sums.max()]).tolist()
+    all_single, bound = 0, largest
+    while bound < SINGLE and all_single < 2 * powers:
+        all_single, bound = all_single + 1, bound * growth
+    if all_single >= powers:
+        return row.new_full((num_rows,), powers), all_single
     single, below, sums = row.new_zeros(num_rows), row.new_ones(num_rows).bool(), torch.ones_like(sums)
     for _ in range(powers):
         below = below & (largest * sums < SINGLE)
@@ -113,4 +120,4 @@ def _single_powers(row: Tensor, column: Tensor, weight: Tensor, entry: Tensor, n
             break
         single += below
         sums = torch.zeros_like(sums).index_add_(0, column, weight * sums.index_select(0, row))
-    return single
+    return single, all_single
