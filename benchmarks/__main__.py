@@ -60,7 +60,7 @@ def write(path: Path, figures: list[Figure]) -> None:
     """The same for programs, with what is needed to make sense of it later."""
     record = {
         "date": datetime.date.today().isoformat(),
-        "machine": {"processor": processor(), "threads": torch.get_num_threads(), "system": platform.platform()},
+        "machine": {"processor": processor(), "threads": torch.get_num_threads(), "system": platform.system()},
         "versions": {name: version(name) for name in ("idgnn", "torch", "torch-geometric")}
         | {"python": platform.python_version()},
         "figures": [figure.as_dict() for figure in figures],

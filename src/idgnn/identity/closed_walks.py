@@ -34,26 +34,30 @@ def closed_walks(
     on_walk = (torch.bincount(source, minlength=num_nodes) > 0) & (torch.bincount(target, minlength=num_nodes) > 0)
     graph = walk_graph(edge_index, num_nodes, on_walk, half, probabilities)
     undirected = graph.forward is graph.backward
-    total = torch.zeros(length, graph.num_rows + 1, dtype=torch.float64, device=edge_index.device)
+    total = torch.zeros(graph.num_rows + 1, length, dtype=torch.float64, device=edge_index.device)
     plan = chunks(graph, memory, _BYTES if undirected else _DIRECTED_BYTES)
     # Held for all chunks: fresh memory of this size would cost as much as the sums.
     scratch = torch.empty(max((chunk.numbers for chunk in plan), default=0), device=edge_index.device)
+    merged = bool((graph.size > 1).any())
     for chunk, forward, backward in on_rows(graph, plan, "closed walks", progress):
-        rows = total[:, chunk.start : chunk.stop]
-        slot = graph.slot[chunk.start : chunk.stop]
-        size = _column_sizes(graph, chunk)
-        out = columns(forward, backward, slot, chunk, half)
-        back = out if undirected else columns(backward, forward, slot, chunk, length // 2)
+        size = _column_sizes(graph, chunk) if merged else None
+        product = scratch[: chunk.numbers].view(-1, chunk.width)
+        out = columns(forward, backward, graph.slot, chunk, half)
+        back = out if undirected else columns(backward, forward, graph.slot, chunk, length // 2)
+        sums: list[Tensor] = []  # of lengths 2, 3, ..., each [rows]
         returning: Tensor | None = None  # (A^j)[u, v]
         for power, leaving in enumerate(out, start=1):  # (A^i)[v, u], both [rows, width]
             exact = 2 * power <= forward.all_single
             if returning is not None:
-                rows[2 * power - 2] += _inner(leaving, returning, size, scratch, exact)
+                sums.append(_inner(leaving, returning, size, product, exact))
             if 2 * power <= length:
                 returning = leaving if undirected else next(back)
-                rows[2 * power - 1] += _inner(leaving, returning, size, scratch, exact)
-    total[0, :-1] = _diagonal(graph)
-    return total.t().contiguous().index_select(0, graph.row)
+                sums.append(_inner(leaving, returning, size, product, exact))
+        if sums:
+            total[chunk.start : chunk.stop, 1:] += torch.cat(sums).view(length - 1, -1).t()
+    loop = (graph.forward.row == graph.forward.column).nonzero().flatten()
+    total[graph.forward.row[loop], 0] = graph.forward.entry[loop]
+    return total.index_select(0, graph.row)
 
 
 def _dense(edge_index: Tensor, num_nodes: int, length: int, probabilities: bool) -> Tensor:
@@ -69,29 +73,23 @@ def _dense(edge_index: Tensor, num_nodes: int, length: int, probabilities: bool)
     return (leaving * returning.mT).sum(2).t().contiguous()
 
 
-def _inner(a: Tensor, b: Tensor, size: Tensor | None, scratch: Tensor, exact: bool) -> Tensor:
+def _inner(a: Tensor, b: Tensor, size: Tensor | None, product: Tensor, exact: bool) -> Tensor:
     """The inner products of the rows of two matrices whose columns count `size` times: `[rows]`.
 
-    `exact` says that single precision, where both have it, is enough for all of them.
+    `product` is memory of the size of the matrices in single precision; `exact` says that this is enough for all sums.
     """
     if a.dtype != torch.float32 or b.dtype != torch.float32:
         a, b = a.double(), b.double()
         return torch.bmm((a if size is None else a * size).unsqueeze(1), b.unsqueeze(2)).view(-1)
-    product = torch.mul(a, b, out=scratch[: a.numel()].view_as(a))
+    torch.mul(a, b, out=product)
     total = (product if size is None else product.mul_(size.float())).sum(1)
     # No term is negative, so a sum below 2^24 had no part above it and is exact. The few others are added up again.
     if exact or bool(total.max() < SINGLE):
         return total
     rounded = (total >= SINGLE).nonzero().flatten()
     size = size[rounded] if size is not None and size.size(0) > 1 else size
-    again = _inner(a[rounded].double(), b[rounded].double(), size, scratch, exact)
+    again = _inner(a[rounded].double(), b[rounded].double(), size, product, exact)
     return total.double().index_copy_(0, rounded, again)
-
-
-def _diagonal(graph: WalkGraph) -> Tensor:
-    matrix = graph.forward
-    loop = (matrix.row == matrix.column).nonzero().flatten()
-    return torch.zeros_like(graph.size).index_copy_(0, matrix.row[loop], matrix.entry[loop])
 
 
 def _column_sizes(graph: WalkGraph, chunk: Chunk) -> Tensor | None:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from idgnn.identity.checks import check_count_options, check_edge_index
 from idgnn.identity.closed_walks import closed_walks
-from idgnn.identity.cycle_counts import cycle_counts
+from idgnn.identity.cycle_counts import ADVICE, cycle_counts
 from idgnn.identity.exact_counts import check_finite
 
 CycleScale = Literal["counts", "log", "walk"]
@@ -49,7 +49,7 @@ def cycle_features(
     check_edge_index(edge_index, num_nodes)
     check_count_options(num_nodes, length, memory)
     walks = closed_walks(edge_index, num_nodes, length, probabilities=scale == "walk", memory=memory, progress=progress)
-    check_finite(walks)
+    check_finite(walks, ADVICE)
     # A rounded count has the right logarithm, so nothing is said about 2^53 here.
     return walks.log1p() if scale == "log" else walks
 

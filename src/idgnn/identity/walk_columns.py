@@ -14,10 +14,10 @@ from idgnn.identity.walk_operator import WalkOperator
 # Columns are padded to whole vector registers of a processor.
 _ALIGN = 8
 # Blocks of unequal widths share a chunk while that wastes fewer numbers than another chunk costs in calls.
-_PADDING = 2**15
-# On a CPU the states of a chunk should stay in a cache: small blocks in that of a core (half a MiB for each state in
+_PADDING = 2**14
+# On a CPU the states of a chunk should stay in a cache: small blocks in that of a core (1 MiB for each state in
 # single precision), the columns of one large block in that of all cores (8 MiB). A GPU wants all it may have.
-_SMALL_BLOCKS_ON_CPU = 2**17
+_SMALL_BLOCKS_ON_CPU = 2**18
 _LARGE_BLOCK_ON_CPU = 2**21
 
 

@@ -25,9 +25,9 @@ def walk_counts(
     can see of pure structure. Messages flow along the edges, so in a directed graph it sees the walks from v to u:
     swap the pair, `walk_counts(edge_index, num_nodes, pairs.flip(0), length)`.
 
-    The column of :math:`A^k` of one end holds the counts of all its partners: k sparse products for each distinct node
-    at that end of the pairs, whichever end has fewer. Two half powers that meet in the middle would cost as many
-    products for both ends, and a sum over all nodes for each pair.
+    The columns of A, A^2, ... that belong to one end of a pair hold the counts of all pairs with that end: the cost is
+    `length` sparse products for each distinct node, at the end that has fewer of them. Half powers from both ends would
+    need as many products, and a sum over all nodes for each pair besides.
 
     Args:
         edge_index: `[2, num_edges]`, on any device.
@@ -69,10 +69,10 @@ def walk_counts(
         low, high = torch.searchsorted(root_of_pair, ends).tolist()
         if low == high:
             continue
-        asked, slot = pair[low:high], graph.slot[chunk.start : chunk.stop]
+        asked = pair[low:high]
         place = (reader[asked] - chunk.start) * chunk.width + graph.slot[root[asked]] - chunk.first
         matrix, other = (backward, forward) if transposed else (forward, backward)
-        for power, state in enumerate(columns(matrix, other, slot, chunk, length)):  # [rows, width]
+        for power, state in enumerate(columns(matrix, other, graph.slot, chunk, length)):  # [rows, width]
             counts[asked, power] = state.view(-1)[place].double()
-    check_exact(counts, "walk counts")
+    check_exact(counts, "walk counts", "as features of a network, take counts.log1p()")
     return counts

@@ -41,8 +41,7 @@ def walk_graph(
 ) -> WalkGraph:
     """Lays a graph out for the columns of the first `powers` powers of A that belong to `roots`, a bool per node.
 
-    With `probabilities`, A is divided by the degrees: D^-1/2 A D^-1/2 where A is symmetric, which has the diagonal
-    powers of D^-1 A and stays symmetric, and D^-1 A itself, D the out-degrees, where it is not.
+    Linear in the edges but for sorting them. For `probabilities` see :func:`walk_operators`.
     """
     source, target = edge_index.long()
     node = torch.arange(num_nodes, device=source.device)

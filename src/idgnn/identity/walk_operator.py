@@ -19,7 +19,7 @@ class WalkOperator:
     """A sparse matrix M between rows that stand for one or more nodes each, sorted by rows."""
 
     ptr: Tensor  # [rows + 1]
-    row: Tensor  # [entries]
+    row: Tensor  # [entries] as in the whole matrix
     column: Tensor  # [entries]
     entry: Tensor  # [entries] float64: M between one node of the row and one node of the column
     weight: Tensor  # [entries] float64: entry times the nodes of the column, the coefficient in a product
@@ -28,11 +28,11 @@ class WalkOperator:
     all_single: int  # how many are so in every column, by a rougher bound that may look beyond the powers asked for
 
     def within(self, start: int, stop: int) -> WalkOperator:
-        """The same matrix on the rows `start` to `stop`, which have no entries elsewhere, numbered from 0."""
+        """The same matrix on the rows `start` to `stop`, which have no entries elsewhere, with columns from 0."""
         low, high = int(self.ptr[start]), int(self.ptr[stop])
         return WalkOperator(
             ptr=self.ptr[start : stop + 1] - low,
-            row=self.row[low:high] - start,
+            row=self.row[low:high],
             column=self.column[low:high] - start,
             entry=self.entry[low:high],
             weight=self.weight[low:high],
