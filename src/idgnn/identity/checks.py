@@ -84,23 +84,22 @@ def check_roots(roots: Tensor, num_nodes: int) -> None:
     _check_ids(roots, num_nodes, "the queried nodes")
 
 
+def check_whole(value: int, name: str, what: str, least: int = 1) -> None:
+    """Refuses anything but a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} is {value!r}, expected a whole number of at least {least}: {what}.")
+
+
 def check_num_layers(num_layers: int) -> None:
     """Refuses a number of message-passing rounds below one."""
-    if isinstance(num_layers, bool) or not isinstance(num_layers, Integral) or num_layers < 1:
-        raise ValueError(
-            f"num_layers is {num_layers!r}, expected a whole number of at least 1: the rounds of messages."
-        )
+    check_whole(num_layers, "num_layers", "the rounds of messages")
 
 
 def check_count_options(num_nodes: int, length: int, memory: int) -> None:
     """Refuses a negative number of nodes, walks without a step, and no memory to count them in."""
-    for name, value, least, what in (
-        ("num_nodes", num_nodes, 0, "the nodes of the graph"),
-        ("length", length, 1, "the steps of the longest walk"),
-        ("memory", memory, 1, "the bytes that counting may take, for example 2**30"),
-    ):
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-            raise ValueError(f"{name} is {value!r}, expected a whole number of at least {least}: {what}.")
+    check_whole(num_nodes, "num_nodes", "the nodes of the graph", least=0)
+    check_whole(length, "length", "the steps of the longest walk")
+    check_whole(memory, "memory", "the bytes that counting may take, for example 2**30")
 
 
 def check_features(x: Tensor, num_nodes: int) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize as l2_normalize
 from torch_geometric.nn import BatchNorm
 
-from idgnn.identity.checks import check_num_layers, check_rows, check_states
+from idgnn.identity.checks import check_num_layers, check_rows, check_states, check_whole
 from idgnn.identity.cycle_features import CycleScale, check_scale, cycle_features
 from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.queries import as_queries
@@ -93,8 +93,9 @@ class IDGNN(Saved, nn.Module):
             raise ValueError(f"identity is {identity!r}, expected one of {', '.join(get_args(Identity))}.")
         check_num_layers(num_layers)
         check_scale(cycle_scale)
-        if isinstance(cycle_length, bool) or not isinstance(cycle_length, int) or cycle_length < 1:
-            raise ValueError(f"cycle_length is {cycle_length!r}, expected a whole number of at least 1.")
+        check_whole(in_channels, "in_channels", "the number of node features")
+        check_whole(hidden_channels, "hidden_channels", "the width of the network")
+        check_whole(cycle_length, "cycle_length", "how many counts are added to the features")
         if isinstance(conv, nn.Module):
             raise ValueError(
                 f"conv is {conv}, a layer that is made already; expected a function or class that makes one, for "

@@ -1,0 +1,120 @@
+"""How an identity-aware layer or model is called, and what it says when it is called wrongly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+import torch_geometric.nn as pyg
+from torch import Tensor, nn
+from torch_geometric import EdgeIndex
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv, GraphConv, SAGEConv
+
+from idgnn.identity.identity_graph import UnreachedColourWarning, identity_graph
+from idgnn.layers.identity_aware import IdentityAwareLayer, identity_aware
+from tests.layers.wrapped import EDGES, NOBODY, NUM_NODES, Mean, assert_exact, drawn, features
+
+pytestmark = pytest.mark.usefixtures("double")
+
+
+def test_queries_may_be_nodes_or_come_with_a_prebuilt_graph() -> None:
+    x = features()
+    model = drawn(pyg.GCN(4, 8, 3).eval(), x, EDGES)
+    every = model(x, EDGES)
+    torch.testing.assert_close(model(x, EDGES, queries=torch.tensor([4, 1])), every[[4, 1]], rtol=0, atol=1e-12)
+    for num_layers in (3, 5):
+        graph = identity_graph(Data(x=x, edge_index=EDGES), num_layers=num_layers)
+        torch.testing.assert_close(model(x, EDGES, graph=graph), every, rtol=0, atol=1e-12)
+    rows = model(graph.x, graph.edge_index, coloured=graph.coloured)
+    torch.testing.assert_close(rows[graph.query_row], every, rtol=0, atol=1e-12)
+
+
+def test_an_edge_index_of_pyg_is_taken() -> None:
+    x, edges = features(), EDGES[:, EDGES[1].argsort(stable=True)]
+    model = drawn(pyg.GCN(4, 8, 2).eval(), x, edges)
+    typed = EdgeIndex(edges, sort_order="col", sparse_size=(NUM_NODES, NUM_NODES))
+    torch.testing.assert_close(model(x, typed), model(x, edges), rtol=0, atol=1e-12)
+
+    class Fused(GCNConv):
+        SUPPORTS_FUSED_EDGE_INDEX = True  # would leave out the messages, were it given its edges as they are
+
+    for plain in (GCNConv(4, 4), Fused(4, 4, normalize=False), SAGEConv(4, 4)):
+        layer = identity_aware(plain)
+        nn.init.normal_(layer.colour.bias)
+        coloured = torch.arange(NUM_NODES) == 1
+        expected = layer(x, edges, coloured=coloured)
+        torch.testing.assert_close(layer(x, typed, coloured=coloured), expected, rtol=0, atol=1e-12)
+
+
+def test_a_first_call_in_inference_mode_leaves_weights_that_train() -> None:
+    model, x = identity_aware(pyg.Sequential("x, edge_index", [(pyg.LGConv(), "x, edge_index -> x")])), features()
+    with torch.inference_mode():
+        model(x, EDGES)
+    model(x, EDGES).sum().backward()
+    assert all(weight.grad is not None for weight in model.parameters())
+
+
+def test_saves_and_loads_whole(tmp_path: Path) -> None:
+    x = features()
+    model = drawn(pyg.GCN(4, 8, 2).eval(), x, EDGES)
+    torch.save(model, tmp_path / "model.pt")
+    loaded = torch.load(tmp_path / "model.pt", weights_only=False)
+    assert torch.equal(loaded(x, EDGES), model(x, EDGES))
+
+
+def test_an_unreached_query_warns_and_is_answered_by_the_plain_model() -> None:
+    x = features()
+    model = drawn(pyg.GCN(4, 8, 2).eval(), x, EDGES)
+    with pytest.warns(UnreachedColourWarning, match="1 of 1"):
+        found = model(x, EDGES, queries=torch.tensor([[5], [0]]))
+    torch.testing.assert_close(found[0], model.module(x, EDGES)[5], rtol=0, atol=1e-12)
+
+
+def test_graphs_without_edges_and_the_check_after_them() -> None:
+    class Mixes(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = GCNConv(4, 4)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return self.conv(x, edge_index).softmax(dim=0)
+
+    nothing = torch.empty(2, 0, dtype=torch.long)
+    assert identity_aware(pyg.GCN(4, 8, 2))(features(), nothing).shape == (NUM_NODES, 8)
+    assert identity_aware(pyg.GCN(4, 8, 2))(torch.randn(1, 4), nothing).shape == (1, 8)
+    model = identity_aware(Mixes())
+    model(features(), nothing)
+    with pytest.raises(ValueError, match="1-hop neighbourhood"):
+        model(features(), EDGES)
+
+
+def test_layer_without_colour_is_the_layer_bit_for_bit() -> None:
+    for layer in (GCNConv(4, 8), SAGEConv(4, 8), Mean(4)):
+        ours, x = identity_aware(layer), features()
+        assert isinstance(ours, IdentityAwareLayer)
+        assert torch.equal(ours(x, EDGES), layer(x, EDGES))
+        assert torch.equal(ours(x, EDGES, coloured=NOBODY), layer(x, EDGES))
+
+
+def test_equal_messages_give_back_the_plain_model() -> None:
+    """Proposition 1, first half: before any training the colour changes nothing."""
+    for name in ("GCN", "GAT"):
+        model, x = getattr(pyg, name)(4, 8, 3).eval(), features()
+        torch.testing.assert_close(identity_aware(model)(x, EDGES), model(x, EDGES), rtol=0, atol=1e-12)
+
+
+def test_names_are_needed_where_nodes_and_edges_are_as_many() -> None:
+    class Weighted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = GraphConv(4, 4)
+
+        def forward(self, x: Tensor, edge_index: Tensor, *rest: Tensor, **named: Tensor) -> Tensor:
+            return self.conv(self.conv(x, edge_index, *rest, **named), edge_index, *rest, **named)
+
+    edges, weight = EDGES[:, :NUM_NODES], torch.rand(NUM_NODES)
+    assert_exact(Weighted(), features(), edges, edge_weight=weight, steps=2)
+    with pytest.raises(ValueError, match="as many nodes as edges"):
+        identity_aware(Weighted())(features(), edges, weight)

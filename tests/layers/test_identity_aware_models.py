@@ -1,0 +1,289 @@
+"""`identity_aware` is exact for models of all kinds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch_geometric.nn as pyg
+from torch import Tensor, nn
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import GCNConv, GraphConv, JumpingKnowledge, MessagePassing, SAGEConv
+from torch_geometric.utils import scatter
+
+from idgnn.layers.identity_aware import identity_aware
+from tests.layers.wrapped import EDGES, NUM_NODES, PNA, Mean, assert_exact, features
+
+pytestmark = pytest.mark.usefixtures("double")
+
+
+@pytest.mark.parametrize("jk", [None, "cat", "max", "lstm"])
+@pytest.mark.parametrize("name", ["GCN", "GraphSAGE", "GIN", "GAT", "PNA", "EdgeCNN"])
+def test_ready_models_are_exact(name: str, jk: str | None) -> None:
+    options: dict[str, Any] = PNA if name == "PNA" else {}
+    model = getattr(pyg, name)(4, 8, 3, 5, jk=jk, norm="batch", dropout=0.5, **options)
+    x = features()
+    model.train()(x, EDGES)  # running statistics that are not the initial ones
+    assert_exact(model, x, EDGES, steps=3)
+
+
+@pytest.mark.parametrize(
+    "norm",
+    [
+        pyg.BatchNorm(8),
+        nn.BatchNorm1d(8),
+        pyg.LayerNorm(8, mode="node"),
+        nn.LayerNorm(8),
+        pyg.DiffGroupNorm(8, groups=2),
+        pyg.InstanceNorm(8, track_running_stats=True),
+    ],
+)
+def test_norms_of_single_rows_are_exact(norm: nn.Module) -> None:
+    assert_exact(pyg.GCN(4, 8, 2, norm=norm).double(), features(), EDGES, steps=2)
+
+
+def test_edge_weights_and_attributes_are_carried() -> None:
+    x, weight = features(), torch.rand(EDGES.size(1))
+    assert_exact(pyg.GCN(4, 8, 2), x, EDGES, weight, steps=2)
+    assert_exact(pyg.GCN(4, 8, 2), x, EDGES, edge_weight=weight, steps=2)
+    assert_exact(pyg.GAT(4, 8, 2, edge_dim=3), x, EDGES, edge_attr=torch.rand(EDGES.size(1), 3), steps=2)
+
+
+def test_sequential_is_exact() -> None:
+    model = pyg.Sequential(
+        "x, edge_index, edge_weight",
+        [
+            (nn.Dropout(0.5), "x -> x"),
+            (GCNConv(4, 8), "x, edge_index, edge_weight -> x1"),
+            nn.Tanh(),
+            (GraphConv(8, 8), "x1, edge_index, edge_weight -> x2"),
+            nn.Tanh(),
+            (lambda x1, x2: [x1, x2], "x1, x2 -> xs"),
+            (JumpingKnowledge("cat", 8, num_layers=2), "xs -> x"),
+            nn.Linear(16, 3),
+        ],
+    )
+    assert_exact(model, features(), EDGES, torch.rand(EDGES.size(1)), steps=2)
+
+
+class Branches(nn.Module):
+    """A branch of two rounds beside one of three that uses one layer twice, and degrees before and after."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = SAGEConv(5, 8)
+        self.shared = GCNConv(8, 8)
+        self.side = nn.ModuleDict({"a": GraphConv(5, 8), "b": GraphConv(8, 8)})
+        self.norm = nn.BatchNorm1d(8)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        degree = torch.bincount(edge_index[1], minlength=x.size(0)).to(x)
+        x = torch.cat([x, degree.view(-1, 1)], dim=-1)
+        long = self.shared(self.shared(self.first(x, edge_index).tanh(), edge_index).tanh(), edge_index)
+        short = self.side["b"](self.side["a"](x, edge_index).tanh(), edge_index)
+        both = self.norm(long + short) / (1 + degree.view(-1, 1))
+        both[degree == 0] = 0.5
+        return self.head(both)
+
+
+def test_branches_and_shared_layers_are_exact() -> None:
+    assert_exact(Branches(), features(), EDGES, steps=3)
+    assert_exact(Branches(), features(), EDGES, batch=torch.zeros(NUM_NODES, dtype=torch.long), steps=3)
+    names = sorted(name for name, _ in identity_aware(Branches()).colours.named_parameters())
+    layers = ("first", "shared", "side.a", "side.b")
+    assert names == sorted(f"{layer}.{part}" for layer in layers for part in ("delta", "bias"))
+
+
+class Recurrent(nn.Module):
+    """One layer four times, with edge states that are computed anew from both ends in every round."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = pyg.GINEConv(nn.Linear(4, 4))
+        self.edge = nn.Linear(8, 4)
+        self.cell = nn.GRUCell(4, 4)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        source, target = edge_index
+        for _ in range(4):
+            edge_attr = self.edge(torch.cat([x[source], x[target]], dim=-1)).tanh()
+            x = self.cell(self.conv(x, edge_index, edge_attr), x)
+        return x
+
+
+def test_recurrent_layers_and_edge_states_are_exact() -> None:
+    assert_exact(Recurrent(), features(), EDGES, steps=4)
+
+
+def test_rounds_count_also_where_a_tensor_comes_back_from_elsewhere() -> None:
+    class Elsewhere(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = SAGEConv(4, 4), SAGEConv(4, 4)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            x = self.first(x, edge_index).detach()
+            return self.second(torch.from_dlpack(torch.utils.dlpack.to_dlpack(x)), edge_index)
+
+    model = identity_aware(Elsewhere())
+    model(features(), EDGES)
+    assert model.num_layers == 2
+
+
+class Attention(nn.Module):
+    """Every node attends to its own states of all rounds, which stand in one tensor that is written in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList([SAGEConv(4, 4), GCNConv(4, 4)])
+        self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        states = x.new_zeros(x.size(0), 3, 4)
+        states[:, 0] = x
+        for k, conv in enumerate(self.convs):
+            x = conv(x, edge_index).tanh()
+            states[:, k + 1] = x
+        return self.attention(states, states, states)[0].mean(1)
+
+
+def test_attention_over_the_rounds_of_a_node_is_exact() -> None:
+    assert_exact(Attention(), features(), EDGES, steps=2)
+
+
+def test_deep_and_reversible_models_are_exact() -> None:
+    class Deep(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            layers = [pyg.DeepGCNLayer(pyg.GENConv(4, 4), nn.LayerNorm(4), nn.ReLU(), ckpt_grad=True) for _ in "ab"]
+            self.layers = nn.ModuleList([*layers, pyg.GroupAddRev(SAGEConv(2, 2), num_groups=2)])
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            for layer in self.layers:
+                x = layer(x, edge_index)
+            return x
+
+    # The second half of a reversible layer hears the first.
+    assert_exact(Deep(), features(), EDGES, steps=4)
+
+
+def test_lazy_layers_are_exact() -> None:
+    layers = [(SAGEConv(-1, 8), "x, edge_index -> x"), nn.Tanh(), (GCNConv(-1, 3), "x, edge_index -> x")]
+    assert_exact(pyg.Sequential("x, edge_index", layers), features(), EDGES, steps=2)
+
+
+def test_categories_in_floating_point_features() -> None:
+    """What the check at the first call draws at random would not be categories, so it shuffles them instead."""
+
+    class Categories(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding, self.conv = nn.Embedding(3, 4), GCNConv(4, 4)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return self.conv(self.embedding(x[:, 0].long()), edge_index)
+
+    model, x = identity_aware(Categories()), (torch.arange(NUM_NODES) % 3).view(-1, 1).double()
+    torch.testing.assert_close(model(x, EDGES), model.module(x, EDGES), rtol=0, atol=1e-12)
+
+
+class TakesData(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = pyg.GINEConv(nn.Linear(4, 4), edge_dim=2)
+
+    def forward(self, data: Data) -> Tensor:
+        assert data.x is not None and data.x.size(0) == data.num_nodes and data.y.tolist() == [1] * len(data.y)
+        return self.conv(self.conv(data.x, data.edge_index, data.edge_attr), data.edge_index, data.edge_attr)
+
+
+def test_a_model_may_take_a_data_object() -> None:
+    data = Data(x=features(), edge_index=EDGES, edge_attr=torch.rand(EDGES.size(1), 2), y=torch.tensor([1]))
+    model = identity_aware(TakesData())
+    model(data)
+    for weight in model.colours.parameters():
+        nn.init.normal_(weight)
+    expected = torch.stack([model(data, coloured=torch.arange(NUM_NODES) == v)[v] for v in range(NUM_NODES)])
+    torch.testing.assert_close(model(data), expected, rtol=0, atol=1e-10)
+    batch = Batch.from_data_list([data, data])
+    torch.testing.assert_close(model(batch), torch.cat([expected, expected]), rtol=0, atol=1e-10)
+
+
+def test_a_layer_of_ones_own_is_exact() -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.convs = nn.ModuleList([Mean(4), Mean(4)])
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            for conv in self.convs:
+                x = conv(x, edge_index)
+            return x
+
+    assert_exact(Two(), features(), EDGES, steps=2)
+    layer, x = identity_aware(Mean(4)), features()
+    coloured = torch.arange(NUM_NODES) == 2
+    layer(x, EDGES, coloured=coloured)
+    for weight in layer.colour.parameters():
+        nn.init.normal_(weight)
+    sent = torch.where(coloured[:, None], layer.colour(x), x)
+    mean = scatter(torch.tanh(sent[EDGES[0]] - x[EDGES[1]]), EDGES[1], dim_size=NUM_NODES, reduce="mean")
+    expected = layer.module.lin(torch.cat([mean, x], dim=-1))
+    torch.testing.assert_close(layer(x, EDGES, coloured=coloured), expected, rtol=0, atol=1e-12)
+
+
+class ByRelation(MessagePassing):
+    """Calls `propagate` once for each kind of edge that is there, so not the same number of times on each graph."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3, 4, 4))
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_type: Tensor) -> Tensor:
+        out = x
+        for kind in edge_type.unique().tolist():
+            out = out + self.propagate(edge_index[:, edge_type == kind], x=x @ self.weight[kind])
+        return out
+
+
+def test_the_number_of_propagate_calls_may_change_from_graph_to_graph() -> None:
+    layer, x = ByRelation(), features()
+    ours = identity_aware(layer)
+    coloured = torch.arange(NUM_NODES) == 0
+    one, three = torch.zeros(EDGES.size(1), dtype=torch.long), torch.arange(EDGES.size(1)) % 3
+    for edge_type in (one, three, one):
+        ours(x, EDGES, edge_type, coloured=coloured)
+        for weight in ours.colour.parameters():
+            nn.init.normal_(weight)
+        sent = torch.where(coloured[:, None], ours.colour(x), x)[EDGES[0]]
+        message = torch.einsum("ef,efo->eo", sent, layer.weight[edge_type])
+        expected = x + scatter(message, EDGES[1], dim_size=NUM_NODES, reduce="sum")
+        torch.testing.assert_close(ours(x, EDGES, edge_type, coloured=coloured), expected, rtol=0, atol=1e-12)
+
+
+def test_order_dependent_aggregation_is_exact_on_sorted_edges() -> None:
+    edges = EDGES[:, EDGES[1].argsort(stable=True)]
+
+    class Ordered(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = SAGEConv(4, 4, aggr="lstm"), SAGEConv(4, 4, aggr="lstm")
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return self.second(self.first(x, edge_index).tanh(), edge_index)
+
+    assert_exact(Ordered(), features(), edges, steps=2)
+
+
+def test_integer_features_behind_an_embedding() -> None:
+    class Embedded(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding, self.conv = nn.Embedding(3, 4), GCNConv(4, 4)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return self.conv(self.conv(self.embedding(x), edge_index), edge_index)
+
+    assert_exact(Embedded(), torch.arange(NUM_NODES) % 3, EDGES, steps=2)
