@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import psutil
@@ -41,7 +42,8 @@ def identity_cost(data: Data, num_layers: int, queries: Tensor | None = None) ->
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
     links = Links.of(edges_of(data), num_nodes)
-    return _cost(data, links, num_layers, as_queries(queries, num_nodes, links.edge_index.device))
+    asked = as_queries(queries, num_nodes, links.edge_index.device)
+    return list(_running_cost(data, links, num_layers, asked))[-1]
 
 
 def check_fits(data: Data, links: Links, num_layers: int, queries: Queries) -> None:
@@ -50,22 +52,27 @@ def check_fits(data: Data, links: Links, num_layers: int, queries: Queries) -> N
     # A bound is cheap to know; only if that is too much is the real cost worth finding out.
     if _upper_bound(data, links, num_layers, queries) <= free:
         return
-    cost = _cost(data, links, num_layers, queries)
+    cost, enough = IdentityCost(0, 0, 0), ""
+    for cost in _running_cost(data, links, num_layers, queries):
+        if cost.bytes > 8 * free:  # hopeless; counting the rest could take long
+            enough = "more than "
+            break
     if cost.bytes > free:
         raise ValueError(
-            f"the identity graph would have {cost.rows:,} rows and {cost.edges:,} edges and take {_size(cost.bytes)}, "
-            f"but {_size(free)} are free. Use fewer layers, query some of the nodes at a time (queries=...), "
-            "or use ID-GNN-Fast (idgnn.AddCycleCounts), which needs no identity graph."
+            f"the identity graph would have {enough}{cost.rows:,} rows and {cost.edges:,} edges and take {enough}"
+            f"{_size(cost.bytes)}, but {_size(free)} are free. Use fewer layers, query some of the nodes at a time "
+            "(queries=...), or use ID-GNN-Fast (idgnn.AddCycleCounts), which needs no identity graph."
         )
 
 
-def _cost(data: Data, links: Links, num_layers: int, queries: Queries) -> IdentityCost:
+def _running_cost(data: Data, links: Links, num_layers: int, queries: Queries) -> Iterator[IdentityCost]:
+    """The cost of the plain rows, and after each part of the colours the cost so far."""
     degree = links.into.degree
     rows, edges = links.num_nodes, links.edge_index.size(1)
     for cone in cones(links, num_layers, queries):
         rows += cone.key.numel()
         edges += int(degree[cone.key % max(links.num_nodes, 1)].sum())
-    return IdentityCost(rows, edges, rows * _row_bytes(data) + edges * _edge_bytes(data))
+        yield IdentityCost(rows, edges, rows * _row_bytes(data) + edges * _edge_bytes(data))
 
 
 def _upper_bound(data: Data, links: Links, num_layers: int, queries: Queries) -> float:
