@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from idgnn.identity.checks import check_count_options, check_edge_index
-from idgnn.identity.closed_walks import closed_walks
-from idgnn.identity.exact_counts import check_exact
+from idgnn.identity.walks.closed_walks import closed_walks
+from idgnn.identity.walks.exact_counts import check_exact
 
 # What a caller reads who asks for more than float64 holds.
 ADVICE = 'as features of a network, AddCycleCounts(scale="log") and AddCycleCounts(scale="walk") stay small'

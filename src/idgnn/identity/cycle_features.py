@@ -7,9 +7,9 @@ from typing import Literal, get_args
 from torch import Tensor
 
 from idgnn.identity.checks import check_count_options, check_edge_index
-from idgnn.identity.closed_walks import closed_walks
 from idgnn.identity.cycle_counts import ADVICE, cycle_counts
-from idgnn.identity.exact_counts import check_finite
+from idgnn.identity.walks.closed_walks import closed_walks
+from idgnn.identity.walks.exact_counts import check_finite
 
 CycleScale = Literal["counts", "log", "walk"]
 

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from idgnn.identity.checks import check_count_options, check_edge_index, check_pairs
-from idgnn.identity.exact_counts import check_exact
-from idgnn.identity.walk_columns import chunks, columns, on_rows
-from idgnn.identity.walk_graph import walk_graph
+from idgnn.identity.walks.columns import chunks, columns, on_rows
+from idgnn.identity.walks.exact_counts import check_exact
+from idgnn.identity.walks.graph import walk_graph
 
 # A state before and after a step, and its copy in double precision.
 _BYTES = 8 + 8 + 8

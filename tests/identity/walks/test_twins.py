@@ -4,7 +4,7 @@ from unittest.mock import patch
 import torch
 from hypothesis import given
 
-from idgnn.identity.twins import twins
+from idgnn.identity.walks.twins import twins
 from tests.identity.plain_walks import awkward_graphs
 
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from idgnn.identity.adjacency import pointers
-from idgnn.identity.blocks import connected_components, contiguous_blocks
-from idgnn.identity.twins import twins
-from idgnn.identity.walk_operator import WalkOperator, walk_operators
+from idgnn.identity.walks.blocks import connected_components, contiguous_blocks
+from idgnn.identity.walks.operator import WalkOperator, walk_operators
+from idgnn.identity.walks.twins import twins
 
 # Blocks beyond this size pay for the search for twins and hidden components: it costs as much as a few columns.
 _LARGE_BLOCK = 1000

@@ -2,7 +2,7 @@ import networkx as nx
 import torch
 from hypothesis import given
 
-from idgnn.identity.blocks import connected_components, contiguous_blocks
+from idgnn.identity.walks.blocks import connected_components, contiguous_blocks
 from tests.identity.plain_walks import awkward_graphs
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from idgnn.identity.walk_graph import WalkGraph
-from idgnn.identity.walk_operator import WalkOperator
+from idgnn.identity.walks.graph import WalkGraph
+from idgnn.identity.walks.operator import WalkOperator
 
 # Columns are padded to whole vector registers of a processor.
 _ALIGN = 8

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from idgnn.identity.walk_columns import Chunk, chunks, columns, on_rows
-from idgnn.identity.walk_graph import WalkGraph, walk_graph
-from idgnn.identity.walk_operator import SINGLE
+from idgnn.identity.walks.columns import Chunk, chunks, columns, on_rows
+from idgnn.identity.walks.graph import WalkGraph, walk_graph
+from idgnn.identity.walks.operator import SINGLE
 
 # A lone graph up to this size is faster as a dense matrix than through the layout of the rows.
 _DENSE_NODES = 128
