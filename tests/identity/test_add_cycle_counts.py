@@ -9,10 +9,10 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import AddRandomWalkPE
 from torch_geometric.utils import coalesce, erdos_renyi_graph, to_undirected
 
-from idgnn.identity import closed_walks
 from idgnn.identity.add_cycle_counts import AddCycleCounts
 from idgnn.identity.cycle_counts import cycle_counts
 from idgnn.identity.cycle_features import cycle_features
+from idgnn.identity.walks import closed_walks
 from tests.identity.plain_walks import awkward_graphs
 
 

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
-from idgnn.identity import closed_walks, walk_columns, walk_graph
 from idgnn.identity.cycle_counts import cycle_counts
+from idgnn.identity.walks import closed_walks
+from idgnn.identity.walks import columns as walk_columns
+from idgnn.identity.walks import graph as walk_graph
 from tests.identity.plain_walks import awkward_graphs, plain_cycle_counts, plain_powers
 
 

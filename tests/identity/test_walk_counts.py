@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
-from idgnn.identity import walk_graph
 from idgnn.identity.cycle_counts import cycle_counts
 from idgnn.identity.walk_counts import walk_counts
+from idgnn.identity.walks import graph as walk_graph
 from tests.identity.plain_walks import awkward_graphs, plain_powers
 
 
