@@ -109,7 +109,7 @@ def draw(curves: dict[str, list[float]], majority: float) -> None:
     axes.set(
         xlabel="epoch", ylabel="accuracy on unseen graphs", ylim=(0, 1.02), title="Clustering coefficient of a node"
     )
-    axes.legend(loc="upper left")
+    axes.legend(loc="lower right")
     PICTURE.parent.mkdir(exist_ok=True)
     figure.savefig(PICTURE, dpi=120)
     Console().print(f"learning curves: {PICTURE}")

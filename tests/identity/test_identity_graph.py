@@ -282,3 +282,8 @@ def test_it_is_saved_and_loaded_as_any_data_is(tmp_path):
     again = IdentityGraph.from_dict(torch.load(tmp_path / "dict.pt", weights_only=True))
     assert torch.equal(again.query_row, graph.query_row)
     assert again.num_nodes == graph.num_nodes
+
+
+def test_answers_are_pooled_by_the_graph_of_their_query():
+    batch = Batch.from_data_list([identity_graph(path(2), 2), identity_graph(path(3), 2)])
+    assert batch.query_batch.tolist() == [0, 0, 1, 1, 1]

@@ -14,7 +14,7 @@ from torch_geometric.nn import GCNConv, GraphConv, SAGEConv
 
 from idgnn.identity.identity_graph import UnreachedColourWarning, identity_graph
 from idgnn.layers.identity_aware import IdentityAwareLayer, identity_aware
-from tests.layers.wrapped import EDGES, NOBODY, NUM_NODES, Mean, assert_exact, drawn, features
+from tests.layers.wrapped import EDGES, NOBODY, NUM_NODES, Mean, assert_exact, drawn, features, one_copy_per_query
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -118,3 +118,26 @@ def test_names_are_needed_where_nodes_and_edges_are_as_many() -> None:
     assert_exact(Weighted(), features(), edges, edge_weight=weight, steps=2)
     with pytest.raises(ValueError, match="as many nodes as edges"):
         identity_aware(Weighted())(features(), edges, weight)
+
+
+class Deep(nn.Module):
+    """As many rounds as it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = GCNConv(4, 4)
+
+    def forward(self, x: Tensor, edge_index: Tensor, depth: int = 2) -> Tensor:
+        for _ in range(depth):
+            x = self.conv(x, edge_index).tanh()
+        return x
+
+
+def test_a_number_of_rounds_that_is_an_argument_is_found_out_again() -> None:
+    model, x = drawn(Deep(), features(), EDGES), features()
+    assert model.num_layers == 2
+    found = model(x, EDGES, depth=4)
+    assert model.num_layers == 4
+    every = torch.arange(NUM_NODES)
+    expected = one_copy_per_query(model, torch.stack([every, every]), x, EDGES, depth=4)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)

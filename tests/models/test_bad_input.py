@@ -3,7 +3,7 @@
 import pytest
 import torch
 from torch_geometric.data import Data
-from torch_geometric.nn import GCNConv
+from torch_geometric.nn import GCNConv, MessagePassing
 
 from idgnn import IDGNN, identity_graph
 from idgnn.identity import cost
@@ -244,9 +244,32 @@ def test_bad_counts_are_refused():
 
 
 def test_an_identity_graph_beyond_the_memory_is_refused_by_the_model(monkeypatch):
-    monkeypatch.setattr(cost, "_free_memory", lambda device: 1000)
+    monkeypatch.setattr(cost, "_free_memory", lambda device: 3000)
     model = network("gin")
-    with pytest.raises(ValueError, match=r"rows and .* edges and take .*, but 1000.0 B are free.*AddCycleCounts"):
+    with pytest.raises(ValueError, match=r"rows and .* edges and take .*, but 2.9 KiB are free.*AddCycleCounts"):
         model(X, EDGE_INDEX)
     small = Data(x=X[:2], edge_index=torch.tensor([[0, 1], [1, 0]]))
     assert model(small.x, small.edge_index).shape == (2, 4)
+
+
+class ByOutDegree(MessagePassing):
+    """Looks at edges that leave a node, which are not the same on an identity graph."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__(aggr="add")
+        self.lin = torch.nn.Linear(in_channels, out_channels)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        out_degree = torch.bincount(edge_index[0], minlength=x.size(0)).clamp(min=1)
+        return self.propagate(edge_index, x=self.lin(x) / out_degree.unsqueeze(-1))
+
+
+def test_a_layer_that_would_not_be_exact_is_refused():
+    with pytest.raises(ValueError, match="Chain"):
+        network(ByOutDegree)(X, EDGE_INDEX)
+    assert network(ByOutDegree, "none")(X, EDGE_INDEX).shape == (8, 4)
+
+
+def test_a_layer_of_unknown_width_has_all_its_weights_at_once():
+    model = network(ByOutDegree)
+    assert sum(parameter.numel() for parameter in model.parameters()) > 0

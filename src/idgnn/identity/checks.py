@@ -121,9 +121,10 @@ def check_states(x: Tensor, in_channels: int, dtype: torch.dtype, maker: str) ->
             f"in_channels={in_channels}. A graph without features may use x = torch.ones(num_nodes, 1)."
         )
     if x.dtype != dtype and not torch.is_autocast_enabled(x.device.type):
+        other_way = f", or the {maker} with {maker}.to({x.dtype})" if x.is_floating_point() else ""
         raise ValueError(
             f"x has dtype {x.dtype}, expected a float tensor of the {maker}'s dtype {dtype}. Convert it with "
-            f"x.to({dtype}), or the {maker} with {maker}.to({x.dtype})."
+            f"x.to({dtype}){other_way}."
         )
     check_finite(x, "x")
 

@@ -46,9 +46,9 @@ def identity_cost(data: Data, num_layers: int, queries: Tensor | None = None) ->
     return list(_running_cost(data, links, num_layers, asked))[-1]
 
 
-def check_fits(data: Data, links: Links, num_layers: int, queries: Queries) -> None:
-    """Refuses an identity graph that would not fit into the memory that is free."""
-    free = _free_memory(links.edge_index.device)
+def check_fits(data: Data, links: Links, num_layers: int, queries: Queries, times: int = 1) -> None:
+    """Refuses an identity graph that would not fit into the memory that is free, if `times` its size is needed."""
+    free = _free_memory(links.edge_index.device) // times
     # A bound is cheap to know; only if that is too much is the real cost worth finding out.
     if _upper_bound(data, links, num_layers, queries) <= free:
         return
@@ -60,7 +60,8 @@ def check_fits(data: Data, links: Links, num_layers: int, queries: Queries) -> N
     if cost.bytes > free:
         raise ValueError(
             f"the identity graph would have {enough}{cost.rows:,} rows and {cost.edges:,} edges and take {enough}"
-            f"{_size(cost.bytes)}, but {_size(free)} are free. Use fewer layers, query some of the nodes at a time "
+            f"{_size(cost.bytes)}{f', and {times} times that to run on' if times > 1 else ''}, but "
+            f"{_size(free * times)} are free. Use fewer layers, query some of the nodes at a time "
             "(queries=...), or use ID-GNN-Fast (idgnn.AddCycleCounts), which needs no identity graph."
         )
 

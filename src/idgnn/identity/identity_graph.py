@@ -57,6 +57,12 @@ class IdentityGraph(Data):
         query_row: Tensor
         num_nodes: int
         num_layers: int | Tensor
+        batch: Tensor
+
+    @property
+    def query_batch(self) -> Tensor:
+        """In a batch, the graph of each query `[queries]`: what answers are pooled by."""
+        return self.batch[self.query_row]
 
     def __inc__(self, key: str, value: Any, *args: Any, **kwargs: Any) -> Any:
         """What ids grow by when graphs become a batch: row ids by rows, ids of nodes and edges by the original's."""

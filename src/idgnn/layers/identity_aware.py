@@ -125,6 +125,9 @@ class IdentityAwareModel(nn.Module):
     takes its statistics over the rows of the identity graph; in evaluation mode the result is exact. torch.compile
     leaves it as it is: it runs, and does not get faster.
 
+    To train from the start on graphs without features, where all rows begin equal, let the colour make a difference at
+    once: `nn.init.normal_(p, std=0.1)` for each `p` of `colours.parameters()`.
+
     `module` is the copy of the given model, `colours` holds the colour map of each layer under the name that the layer
     has in it, and `num_layers` is the number of rounds, known after the first call.
 
@@ -144,6 +147,7 @@ class IdentityAwareModel(nn.Module):
             _hold(self.colours, name, ColourMap(source_channels(layer), like=layer))
         self._routes: dict[str, Route] = {}
         self._num_layers: int | None = None
+        self._settings = ""
         self._verified = False
 
     @property
@@ -201,6 +205,8 @@ class IdentityAwareModel(nn.Module):
 
     def _prepare(self, call: ModelCall) -> int:
         """Finds out the number of rounds at the first call, and checks the model on the first graph with edges."""
+        if call.settings != self._settings:  # a depth that is passed as an argument, for example
+            self._settings, self._num_layers, self._verified = call.settings, None, False
         if self._num_layers is not None and (self._verified or call.num_edges == 0):
             return self._num_layers
         with quiet(self.module, call.x.device):

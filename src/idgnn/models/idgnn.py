@@ -18,8 +18,9 @@ from idgnn.identity.queries import as_queries
 from idgnn.identity.rounds import Schedule
 from idgnn.identity.rows import Rows
 from idgnn.layers.eager import eager
-from idgnn.layers.identity_aware import identity_aware
+from idgnn.layers.identity_aware import IdentityAwareLayer, identity_aware
 from idgnn.layers.identity_conv import ConvName, IdentityConv
+from idgnn.models.foreign import check_exact
 from idgnn.models.inputs import Inputs, check_batch, given, given_with
 from idgnn.models.planner import Engine, Plan, Planner
 from idgnn.models.saving import Saved
@@ -110,7 +111,12 @@ class IDGNN(Saved, nn.Module):
         def layer() -> nn.Module:
             if callable(conv):
                 made = conv(hidden_channels, hidden_channels)
-                return identity_aware(made) if full else made
+                if not full:
+                    return made
+                aware = identity_aware(made)
+                if isinstance(aware, IdentityAwareLayer):
+                    aware.colour(torch.empty(0, hidden_channels))  # a layer that does not tell its width gets it here
+                return aware
             # BatchNorm follows and cancels any bias.
             return IdentityConv(
                 conv,
@@ -128,6 +134,7 @@ class IDGNN(Saved, nn.Module):
         self.convs = nn.ModuleList(layer() for _ in range(num_layers))
         self.norms = nn.ModuleList(BatchNorm(hidden_channels, allow_single_element=True) for _ in range(num_layers))
         self.lin_out = nn.Identity() if out_channels is None else nn.Linear(hidden_channels, out_channels)
+        self._checked = False  # whether layers that are not ours have been looked at
         first = self.convs[0]
         self._planner = Planner(num_layers, first.operator.self_loops if isinstance(first, IdentityConv) else None)
 
@@ -216,6 +223,11 @@ class IDGNN(Saved, nn.Module):
         if isinstance(first, IdentityConv):
             first.check_edges(inputs.edge_index, inputs.edge_attr, inputs.edge_weight)
             weight = first.operator.edge_values(inputs.edge_index, inputs.num_nodes, weight, inputs.x.dtype)
+        elif self.identity == "full" and not self._checked and inputs.edge_index.size(1):
+            states = torch.rand(inputs.num_nodes, self.lin_in.out_features).to(inputs.x)
+            layers = [cast(IdentityAwareLayer, conv).module for conv in self.convs]
+            check_exact(layers, states, inputs.edge_index, inputs.edge_attr, inputs.edge_weight)
+            self._checked = True
         return Ready(self._with_counts(inputs, counts), weight, inputs.edge_attr, plan)
 
     def _with_counts(self, inputs: Inputs, counts: Tensor | None) -> Tensor:

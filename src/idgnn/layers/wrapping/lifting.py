@@ -45,6 +45,12 @@ class ModelCall:
     def num_edges(self) -> int:
         return self.edge_index.size(1)
 
+    @property
+    def settings(self) -> str:
+        """The arguments that are no tensors: another value of one may mean another number of rounds."""
+        named = [*zip(self.names, self.args, strict=True), *self.kwargs.items()]
+        return repr([(name, value) for name, value in named if isinstance(value, bool | int | float | str)])
+
     @staticmethod
     def of(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ModelCall:
         """Finds `x` and `edge_index`: by name, else in PyG's order, else as attributes of a `Data`."""

@@ -1,0 +1,37 @@
+"""Layers that are not ours, looked at before they are trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from torch import Tensor, nn
+
+from idgnn.layers.identity_aware import identity_aware
+
+
+class Chain(nn.Module):
+    """Layers one after the other, with a ReLU behind each."""
+
+    def __init__(self, layers: Iterable[nn.Module]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None, edge_weight: Tensor | None = None
+    ) -> Tensor:
+        """`[num_nodes, channels]` to the same."""
+        edge = {"edge_attr": edge_attr, "edge_weight": edge_weight}
+        given = {name: values for name, values in edge.items() if values is not None}
+        for layer in self.layers:
+            x = layer(x, edge_index, **given).relu()
+        return x
+
+
+def check_exact(
+    layers: Iterable[nn.Module], x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, edge_weight: Tensor | None
+) -> None:
+    """Refuses layers that an identity graph would not be exact for: those that look at more than their in-neighbours.
+
+    :func:`idgnn.identity_aware` compares a model with brute force at its first call; so do we with a copy of the chain.
+    """
+    identity_aware(Chain(layers))(x.detach(), edge_index, edge_attr=edge_attr, edge_weight=edge_weight)
