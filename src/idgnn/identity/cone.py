@@ -21,8 +21,8 @@ from torch import Tensor
 from idgnn.identity.adjacency import Adjacency, Links, is_symmetric
 from idgnn.identity.queries import Queries
 
-# Neighbours looked at in one go: 2^22 of them take a few hundred MB of index tensors while a chunk is worked on.
-CHUNK = 2**22
+# Neighbours looked at in one go: 2^21 of them take about a hundred MB of index tensors while a part is worked on.
+CHUNK = 2**21
 
 
 @dataclass(frozen=True)
