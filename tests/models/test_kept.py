@@ -129,7 +129,7 @@ def test_an_identity_graph_that_is_gone_is_forgotten():
 def test_it_is_worked_out_once(monkeypatch):
     calls = []
     monkeypatch.setattr(
-        "idgnn.models.planner.identity_graph", lambda *given: calls.append(given) or identity_graph(*given)
+        "idgnn.models.planner.build", lambda *given, times: calls.append(given) or identity_graph(*given)
     )
     data = ladder()
     model = network("gin")

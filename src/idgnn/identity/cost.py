@@ -46,7 +46,7 @@ def identity_cost(data: Data, num_layers: int, queries: Tensor | None = None) ->
     return list(_running_cost(data, links, num_layers, asked))[-1]
 
 
-def check_fits(data: Data, links: Links, num_layers: int, queries: Queries, times: int = 1) -> None:
+def check_fits(data: Data, links: Links, num_layers: int, queries: Queries, times: int) -> None:
     """Refuses an identity graph that would not fit into the memory that is free, if `times` its size is needed."""
     free = _free_memory(links.edge_index.device) // times
     # A bound is cheap to know; only if that is too much is the real cost worth finding out.

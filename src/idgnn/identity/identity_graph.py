@@ -95,12 +95,17 @@ def identity_graph(data: Data, num_layers: int, queries: Tensor | None = None) -
         >>> graph.query_row.tolist()
         [3, 7, 11]
     """
+    return build(data, num_layers, queries, times=1)
+
+
+def build(data: Data, num_layers: int, queries: Tensor | None, times: int) -> IdentityGraph:
+    """:func:`identity_graph`, refused unless `times` its size is free, for what is to be done with it."""
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
     edge_index = edges_of(data)
     asked = as_queries(queries, num_nodes, edge_index.device)
     links = Links.of(edge_index, num_nodes)
-    check_fits(data, links, num_layers, asked)
+    check_fits(data, links, num_layers, asked, times)
     cone = join(cones(links, num_layers, asked))
     own_colour = cone.key // max(num_nodes, 1)
     own_node = cone.key - own_colour * num_nodes
@@ -156,16 +161,17 @@ def _edges(links: Links, key: Tensor) -> tuple[Tensor, Tensor]:
     edge[:first] = torch.arange(first, device=edge.device)
     # Filled in by parts, so that what is worked on stays small beside the result.
     part = (degree.cumsum(0) // CHUNK).unique_consecutive(return_counts=True)[1].tolist()
-    for number, keys in enumerate(key.split(part)):
+    row = num_nodes
+    for keys in key.split(part):
         owner, position = into.expand(keys % num_nodes)
         neighbour = into.neighbour.index_select(0, position)
         block = (keys - keys % num_nodes).index_select(0, owner)  # colour * num_nodes
         own, there = contains(key, block + neighbour)
         last = first + owner.numel()
         torch.where(there, own + num_nodes, neighbour, out=rows[0, first:last])
-        torch.add(owner, num_nodes + sum(part[:number]), out=rows[1, first:last])
+        torch.add(owner, row, out=rows[1, first:last])
         torch.index_select(into.edge, 0, position, out=edge[first:last])
-        first = last
+        first, row = last, row + keys.numel()
     return rows, edge
 
 
@@ -178,6 +184,6 @@ def _answers(asked: Queries, key: Tensor, num_nodes: int, num_layers: int) -> Te
             "the coloured one: no colour arrives there, and the answer is the plain GNN's. Use more layers to tell "
             "such pairs apart.",
             UnreachedColourWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return torch.where(there, position + num_nodes, asked.node)
