@@ -29,6 +29,10 @@ class IdentityCost:
     """Of the graph alone, with the features and edge attributes that it carries; a network on it needs more."""
 
 
+class TooLargeError(ValueError):
+    """What was asked for would not fit into the memory that is free."""
+
+
 def identity_cost(data: Data, num_layers: int, queries: Tensor | None = None) -> IdentityCost:
     """The rows, edges and bytes of :func:`idgnn.identity_graph` with the same arguments, without building it.
 
@@ -58,7 +62,7 @@ def check_fits(data: Data, links: Links, num_layers: int, queries: Queries, time
             enough = "more than "
             break
     if cost.bytes > free:
-        raise ValueError(
+        raise TooLargeError(
             f"the identity graph would have {enough}{cost.rows:,} rows and {cost.edges:,} edges and take {enough}"
             f"{_size(cost.bytes)}{f', and {times} times that to run on' if times > 1 else ''}, but "
             f"{_size(free * times)} are free. Use fewer layers, query some of the nodes at a time "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from inspect import signature
 from typing import Literal, cast, get_args
 
 import torch
@@ -22,7 +22,8 @@ from idgnn.layers.identity_aware import IdentityAwareLayer, identity_aware
 from idgnn.layers.identity_conv import ConvName, IdentityConv
 from idgnn.models.foreign import check_exact
 from idgnn.models.inputs import Inputs, check_batch, given, given_with
-from idgnn.models.planner import Engine, Plan, Planner
+from idgnn.models.planner import Engine, Planner
+from idgnn.models.prepared import Prepared
 from idgnn.models.saving import Saved
 
 Identity = Literal["none", "fast", "full"]
@@ -144,6 +145,14 @@ class IDGNN(Saved, nn.Module):
         width = self.settings["hidden_channels"] if self.out_channels is None else self.out_channels
         return width if self.identity == "full" else 2 * width
 
+    def takes(self, name: Literal["edge_attr", "edge_weight"]) -> bool:
+        """Whether the layers read edge features, or edge weights."""
+        first = self.convs[0]
+        if isinstance(first, IdentityConv):
+            return first.operator.takes_edge_attr if name == "edge_attr" else first.operator.takes_edge_weight
+        layer = first.module if isinstance(first, IdentityAwareLayer) else first
+        return name in signature(layer.forward).parameters
+
     def forward(
         self,
         x: Tensor,
@@ -176,32 +185,47 @@ class IDGNN(Saved, nn.Module):
         Returns:
             `[num_nodes, out_channels]`, `[num_queries, out_channels]`, or for pairs `[num_queries, pair_channels]`.
         """
-        ready = self._prepare(x, edge_index, edge_attr, edge_weight, batch, queries, graph, counts, engine)
+        return self.run(
+            self.prepare(
+                x,
+                edge_index,
+                edge_attr=edge_attr,
+                edge_weight=edge_weight,
+                batch=batch,
+                queries=queries,
+                graph=graph,
+                counts=counts,
+                engine=engine,
+            )
+        )
+
+    def run(self, ready: Prepared) -> Tensor:
+        """Embeds what :meth:`prepare` made ready: the network itself, without a look at any value."""
         h = self.lin_in(ready.x).relu()
         if isinstance(ready.plan, Schedule):
             h = self._run_schedule(h, ready, ready.plan)
         else:
             h = self._run_rows(h, ready, ready.plan)
         h = self.lin_out(l2_normalize(h, dim=-1) if self.normalize else h)
-        if self.identity == "full" or queries is None:
+        if ready.read is None:
             return h
-        asked = as_queries(queries, x.size(0), h.device)
-        return h[asked.node] if asked.own else torch.cat([h[asked.node], h[asked.colour]], dim=-1)
+        return h[ready.read.node] if ready.read.own else torch.cat([h[ready.read.node], h[ready.read.colour]], dim=-1)
 
     @eager
-    def _prepare(
+    def prepare(
         self,
         x: Tensor,
         edge_index: Tensor,
-        edge_attr: Tensor | None,
-        edge_weight: Tensor | None,
-        batch: Tensor | None,
-        queries: Tensor | None,
-        graph: IdentityGraph | None,
-        counts: Tensor | None,
-        engine: Engine | None,
-    ) -> Ready:
-        """Looks at what was given and works out which rows to compute: all that depends on values, in one place."""
+        *,
+        edge_attr: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        queries: Tensor | None = None,
+        graph: IdentityGraph | None = None,
+        counts: Tensor | None = None,
+        engine: Engine | None = None,
+    ) -> Prepared:
+        """Looks at what :meth:`forward` is given and works out which rows to compute: all that depends on values."""
         if graph is None:
             inputs = given(x, edge_index, edge_attr, edge_weight)
         elif self.identity == "full":
@@ -228,7 +252,10 @@ class IDGNN(Saved, nn.Module):
             layers = [cast(IdentityAwareLayer, conv).module for conv in self.convs]
             check_exact(layers, states, inputs.edge_index, inputs.edge_attr, inputs.edge_weight)
             self._checked = True
-        return Ready(self._with_counts(inputs, counts), weight, inputs.edge_attr, plan)
+        read = None
+        if self.identity != "full" and queries is not None:
+            read = as_queries(queries, inputs.num_nodes, inputs.x.device)
+        return Prepared(self._with_counts(inputs, counts), weight, inputs.edge_attr, plan, read)
 
     def _with_counts(self, inputs: Inputs, counts: Tensor | None) -> Tensor:
         """The features of the nodes, and for ID-GNN-Fast the counts beside them."""
@@ -247,14 +274,14 @@ class IDGNN(Saved, nn.Module):
             raise ValueError(f"counts has shape {list(features.shape)}, expected [num_nodes, {self.cycle_length}].")
         return torch.cat([inputs.x, features.to(inputs.x)], dim=-1)
 
-    def _run_schedule(self, h: Tensor, ready: Ready, schedule: Schedule) -> Tensor:
+    def _run_schedule(self, h: Tensor, ready: Prepared, schedule: Schedule) -> Tensor:
         """The rounds of our own layers, from the nodes to the answers."""
         h = h[schedule.node]
         for conv, norm, round_ in zip(self.convs, self.norms, schedule.rounds, strict=True):
             h = norm(cast(IdentityConv, conv).operator(h, round_, ready.weight, ready.edge_attr)).relu_()
         return h[schedule.answer]
 
-    def _run_rows(self, h: Tensor, ready: Ready, rows: Rows) -> Tensor:
+    def _run_rows(self, h: Tensor, ready: Prepared, rows: Rows) -> Tensor:
         """The rounds of any other layers: all rows every time."""
         edge = {"edge_attr": ready.edge_attr, "edge_weight": ready.weight}
         options = {name: values[rows.edge] for name, values in edge.items() if values is not None}
@@ -264,13 +291,3 @@ class IDGNN(Saved, nn.Module):
         for conv, norm in zip(self.convs, self.norms, strict=True):
             h = norm(conv(h, rows.edge_index, **options)).relu()
         return h[rows.query_row]
-
-
-@dataclass(frozen=True)
-class Ready:
-    """What is computed on, once all has been looked at."""
-
-    x: Tensor
-    weight: Tensor | None  # of messages: per edge and self-loop for our own layers, else the edge weights as given
-    edge_attr: Tensor | None
-    plan: Plan

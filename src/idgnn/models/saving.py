@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,7 +22,7 @@ class Saved(nn.Module):
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the model into `folder`, which is made if it is not there."""
-        for name, value in self.settings.items():
+        for name, value in _flat(self.settings):
             if not isinstance(value, str | int | float | bool | None):
                 raise ValueError(
                     f"the model was made with {name}={value!r}, which is code and cannot be written to a file. Save "
@@ -65,3 +66,8 @@ class Saved(nn.Module):
         except (SafetensorError, RuntimeError) as error:
             raise ValueError(f"{folder / _WEIGHTS} does not hold the weights of this model: {error}") from None
         return model
+
+
+def _flat(settings: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
+        yield from _flat(value) if isinstance(value, dict) else [(name, value)]

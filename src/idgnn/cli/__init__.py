@@ -1,0 +1,1 @@
+"""The command `idgnn`: a verb a file, each a few lines over one function of the library."""

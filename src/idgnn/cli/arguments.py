@@ -1,0 +1,70 @@
+"""Arguments that several verbs share: which graphs. Imports no PyTorch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from idgnn.graphs.settings import FileSource
+
+if TYPE_CHECKING:
+    from idgnn.graphs.dataset import Dataset
+    from idgnn.graphs.schema import Schema
+
+File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
+Name = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
+Output = Annotated[Path, tyro.conf.arg(metavar="FILE", aliases=["-o"])]
+
+
+@dataclass(frozen=True)
+class NewFiles:
+    """Your own graphs, in place of a dataset by name; columns are read as they were for training."""
+
+    edges: File = None
+    """A table of edges (CSV, TSV, text, .gz, Parquet), a GraphML or GML file, or a folder of them, a graph each."""
+    nodes: File = None
+    """A table of nodes: the node in the first column, features in the others."""
+    graphs: File = None
+    """A table of graphs: the graph in the first column."""
+
+    def source(self, dataset: str | None) -> str | FileSource:
+        """A dataset by name or files: one of them."""
+        if (dataset is None) == (self.edges is None):
+            given = "neither" if dataset is None else "both"
+            raise ValueError(
+                f"{given} a dataset and files were given, expected one of them: the name of a dataset (idgnn data "
+                "lists them), or --edges FILE."
+            )
+        if dataset is not None:
+            return dataset
+        assert self.edges is not None
+        return self._files(self.edges)
+
+    def _files(self, edges: Path) -> FileSource:
+        return FileSource(edges, self.nodes, self.graphs)
+
+
+@dataclass(frozen=True)
+class OwnFiles(NewFiles):
+    """Your own graphs, in place of a dataset by name."""
+
+    label: Name = None
+    """The column that is predicted."""
+    directed: bool = False
+    """Edges have one direction; otherwise each is read in both."""
+    ignore: tuple[str, ...] = ()
+    """Columns that are not features."""
+
+    def _files(self, edges: Path) -> FileSource:
+        return FileSource(edges, self.nodes, self.graphs, self.label, self.directed, self.ignore)
+
+
+def read(source: str | FileSource, schema: Schema | None = None) -> Dataset:
+    """The graphs of a dataset or of files; with a schema, columns become numbers as they did before."""
+    from idgnn.graphs.files.read import read_files
+    from idgnn.graphs.load import load
+
+    return load(source) if isinstance(source, str) else read_files(source, schema)

@@ -1,0 +1,100 @@
+"""`idgnn train`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from idgnn.cli.arguments import Name, OwnFiles
+from idgnn.graphs.settings import FileSource, Selection
+from idgnn.models.settings import ModelSettings
+from idgnn.tasks.settings import TaskName, TaskOptions, TaskSettings
+from idgnn.training.options import TrainOptions
+from idgnn.training.settings import RunSettings
+
+if TYPE_CHECKING:
+    from idgnn.training.trained import Run
+
+Flat = tyro.conf.OmitArgPrefixes
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a network on a dataset by name, or on your own files.
+
+    idgnn train ScaleFree --task node-clustering --identity full
+
+    idgnn train --edges edges.csv --nodes nodes.csv --label club --task node-classification
+    """
+
+    dataset: tyro.conf.Positional[Name] = None
+    """A dataset by name; idgnn data lists them."""
+    task: TaskName | None = None
+    """What is predicted."""
+    seeds: tuple[int, ...] = (0,)
+    """A run for each of them."""
+    runs: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs")
+    """Where the folders of runs are made."""
+    resume: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """Go on with the run in this folder, with its own settings."""
+    track: Literal["tensorboard", "wandb", "mlflow"] | None = None
+    """Report to an experiment tracker besides."""
+    files: Flat[OwnFiles] = field(default_factory=OwnFiles)
+    model: Flat[ModelSettings] = field(default_factory=ModelSettings)
+    training: Flat[TrainOptions] = field(default_factory=TrainOptions)
+    options: Flat[TaskOptions] = field(default_factory=TaskOptions)
+    selection: Flat[Selection] = field(default_factory=Selection)
+
+    def __call__(self) -> None:
+        """Trains, shows how it goes, and says what came of it."""
+        from idgnn.cli.summary import show_runs
+        from idgnn.training.record import RunFolder
+
+        if self.resume is not None:
+            if self.dataset is not None or self.files.edges is not None or self.task is not None:
+                raise ValueError("a run that is resumed has its own dataset, files and task. Leave them out.")
+            show_runs([self._train(RunFolder(self.resume).settings(), self.resume, resume=True)])
+            return
+        if self.task is None:
+            raise ValueError("no task was given. Add --task, for example --task node-classification.")
+        task = TaskSettings(**asdict(self.options), name=self.task)
+        data = self.files.source(self.dataset)
+        runs = []
+        for seed in self.seeds:
+            settings = RunSettings(data, task, self.model, self.training, self.selection, seed)
+            runs.append(self._train(settings, _new_folder(self.runs, settings), resume=False))
+        show_runs(runs)
+
+    def _train(self, settings: RunSettings, folder: Path, resume: bool) -> Run:
+        from idgnn.cli.progress import Progress
+        from idgnn.training.callbacks import tracker
+        from idgnn.training.train import train
+
+        callbacks = [Progress(folder), *([] if self.track is None else [tracker(self.track, folder)])]
+        return train(
+            settings.data,
+            settings.task,
+            model=settings.model,
+            training=settings.training,
+            selection=settings.selection,
+            seed=settings.seed,
+            folder=folder,
+            resume=resume,
+            callbacks=callbacks,
+        )
+
+
+def _new_folder(runs: Path, settings: RunSettings) -> Path:
+    """A folder that does not exist yet, named after what is trained."""
+    data = settings.data.edges.stem if isinstance(settings.data, FileSource) else settings.data
+    model = f"{settings.model.conv}-{settings.model.identity}"
+    now = datetime.now().strftime("%Y%m%d-%H%M%S")
+    name = f"{data}_{settings.task.name}_{model}_seed{settings.seed}_{now}"
+    folder, number = runs / name, 2
+    while folder.exists():
+        folder, number = runs / f"{name}-{number}", number + 1
+    return folder

@@ -1,0 +1,1 @@
+"""Where graphs come from: synthetic, benchmarks, files; their labels and splits."""

@@ -1,0 +1,101 @@
+"""The datasets that are known by name, and what is known about each without loading it. Needs no PyTorch."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Literal
+
+TaskName = Literal["node_clustering", "graph_clustering", "shortest_path", "link", "node_class", "graph_class"]
+
+# Labels of these come from the structure, so every dataset of many graphs has them; but among molecules hardly any node
+# lies on a triangle, and the bins of clustering collapse into one.
+_PAIRS: tuple[TaskName, ...] = ("shortest_path", "link")
+_STRUCTURE: tuple[TaskName, ...] = ("node_clustering", "graph_clustering", *_PAIRS)
+
+_TU = "Morris et al., TUDataset: A collection of benchmark datasets for learning with graphs, 2020"
+_PLANETOID = "Yang, Cohen, Salakhutdinov, Revisiting semi-supervised learning with graph embeddings, ICML 2016"
+_IDGNN = "You, Gomes-Selman, Ying, Leskovec, Identity-aware graph neural networks, AAAI 2021"
+_HOLME_KIM = "Holme, Kim, Growing scale-free networks with tunable clustering, Phys. Rev. E 65, 2002"
+_WATTS_STROGATZ = "Watts, Strogatz, Collective dynamics of small-world networks, Nature 393, 1998"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One dataset: a row of what `idgnn data list` prints."""
+
+    name: str
+    kind: Literal["generated", "many graphs", "one graph"]
+    num_graphs: int
+    tasks: tuple[TaskName, ...]
+    """What it has labels for."""
+    source: str
+    citation: str
+    folder: str | None = None
+    """Where its raw files lie below the folder with the datasets; `None`: it has none, it is generated."""
+    group: Literal["synthetic", "tu", "planetoid", "molhiv", "released"] = "synthetic"
+    """Which reader reads it."""
+
+
+def _tu(name: str, num_graphs: int, structure: tuple[TaskName, ...]) -> Entry:
+    source = f"https://www.chrsmrrs.com/graphkerneldatasets/{name}.zip"
+    tasks: tuple[TaskName, ...] = ("graph_class", *structure)
+    return Entry(name, "many graphs", num_graphs, tasks, source, _TU, f"TUDataset/{name}/raw", "tu")
+
+
+def _planetoid(name: str) -> Entry:
+    source = "https://github.com/kimiyoung/planetoid/raw/master/data"
+    return Entry(name, "one graph", 1, ("node_class", "link"), source, _PLANETOID, f"Planetoid/{name}/raw", "planetoid")
+
+
+def _released(name: str, num_graphs: int) -> Entry:
+    source = "the authors' own graphs, as arrays in GraphGym_IDGNN/synthetic_graphs.npz"
+    return Entry(name, "many graphs", num_graphs, _STRUCTURE, source, _IDGNN, "GraphGym_IDGNN", "released")
+
+
+CATALOGUE: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry("ScaleFree", "generated", 256, _STRUCTURE, "generated: Holme-Kim, m = 2", _HOLME_KIM),
+        Entry("SmallWorld", "generated", 256, _STRUCTURE, "generated: Watts-Strogatz, k = 4", _WATTS_STROGATZ),
+        _tu("ENZYMES", 600, _STRUCTURE),
+        _tu("PROTEINS", 1113, _STRUCTURE),
+        _tu("BZR", 405, _PAIRS),
+        _tu("COX2", 467, _PAIRS),
+        _tu("MUTAG", 188, _PAIRS),
+        _tu("PTC_MR", 344, _PAIRS),
+        _planetoid("Cora"),
+        _planetoid("CiteSeer"),
+        Entry(
+            "ogbg-molhiv",
+            "many graphs",
+            41127,
+            ("graph_class",),
+            "http://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download/hiv.zip",
+            "Hu et al., Open Graph Benchmark, NeurIPS 2020; Wu et al., MoleculeNet, Chem. Sci. 9, 2018",
+            "ogbg_molhiv",
+            "molhiv",
+        ),
+        _released("ba", 100),
+        _released("ws", 100),
+        _released("ba500", 500),
+        _released("ws500", 500),
+    )
+}
+
+NAMES: tuple[str, ...] = tuple(CATALOGUE)
+
+
+def find(name: str) -> Entry:
+    """The entry of a dataset, by its name in upper or lower case.
+
+    Example:
+        >>> find("enzymes").num_graphs
+        600
+    """
+    known = {each.lower(): entry for each, entry in CATALOGUE.items()}
+    if name.lower() in known:
+        return known[name.lower()]
+    close = difflib.get_close_matches(name.lower(), known, n=3)
+    guess = f" Did you mean {' or '.join(known[each].name for each in close)}?" if close else ""
+    raise ValueError(f"there is no dataset {name!r}.{guess} Expected one of {', '.join(NAMES)}.")

@@ -1,0 +1,81 @@
+"""A table of a file, column by column, before anything is known about what the columns mean."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from idgnn.graphs.files.bad_rows import BadRow
+from idgnn.graphs.files.parquet import parquet_columns
+from idgnn.graphs.files.text import name_and_kind, rows_of_text
+
+ROWS_AT_ONCE = 500  # Turned into columns together: few enough for the cache, or it takes three times as long.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Columns of text under their names, all of one length."""
+
+    path: Path
+    lines: Sequence[int | str]
+    """Where each row stands, for a reader: see :class:`BadRow`."""
+    columns: dict[str, list[str]]
+    partial: dict[str, int] = field(default_factory=dict)
+    """How many cells a column lacks. Only attributes of GraphML and GML are ever partial; the cells are empty then."""
+
+
+def read_table(path: Path, names_of: Callable[[list[str]], list[str] | None], bad: list[BadRow]) -> Table:
+    """Reads a table of text or a Parquet file. Blanks around cells do not count.
+
+    `names_of` is asked about the first row: it returns the names of the columns if there is no header, and `None` if
+    the first row is one.
+    """
+    if name_and_kind(path)[1] == ".parquet":
+        cells = parquet_columns(path)
+        return Table(path=path, lines=range(1, len(next(iter(cells.values()), [])) + 1), columns=cells)
+
+    rows = rows_of_text(path, bad)
+    number, first = next(rows, (0, []))
+    if not first:
+        raise ValueError(f"{path} is empty, expected a table. An edge table without edges has a header: source,target.")
+    first = [cell.strip() for cell in first]
+    names = names_of(first)
+    if names is None:
+        names = first
+        _check_header(path, names)
+    else:
+        rows = chain([(number, first)], rows)
+
+    lines = array("q")
+    columns: list[list[str]] = [[] for _ in names]
+    same: dict[str, str] = {}  # equal cells become one string
+    pending: list[list[str]] = []
+
+    def flush() -> None:
+        for column, cells in zip(columns, zip(*pending, strict=True), strict=False):
+            stripped = list(map(str.strip, cells))
+            column.extend(map(same.setdefault, stripped, stripped))
+        pending.clear()
+
+    for number, row in rows:
+        if len(row) != len(names):
+            bad.append(BadRow(path, number, f"{len(row)} cells, expected {len(names)}: {', '.join(names)}"))
+            continue
+        lines.append(number)
+        pending.append(row)
+        if len(pending) == ROWS_AT_ONCE:
+            flush()
+    flush()
+    return Table(path=path, lines=lines, columns=dict(zip(names, columns, strict=True)))
+
+
+def _check_header(path: Path, names: list[str]) -> None:
+    if "" in names:
+        raise ValueError(f"column {names.index('') + 1} of {path} has no name. Give every column of the header one.")
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(
+            f"the header of {path} names {', '.join(map(repr, twice))} more than once. Rename one of them."
+        )

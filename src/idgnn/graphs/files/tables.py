@@ -1,0 +1,162 @@
+"""Tables of edges, of nodes and of graphs: which of their columns say what a row is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from idgnn.graphs.files.bad_rows import BadRow
+from idgnn.graphs.files.columns import number
+from idgnn.graphs.files.table import Table, read_table
+from idgnn.graphs.files.text import name_and_kind
+
+PAIRS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
+LONGEST_WHOLE_NUMBER = 18  # digits that 64 bits hold
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphTable(Table):
+    """One row per graph."""
+
+    graph: list[str]
+
+    def rows_of_graphs(self) -> dict[str, np.ndarray]:
+        """The rows that belong to each graph, in their order; the graphs in the order of their first rows."""
+        position = {graph: i for i, graph in enumerate(dict.fromkeys(self.graph))}
+        of = np.fromiter(map(position.__getitem__, self.graph), np.int64, len(self.graph))
+        ends = np.bincount(of, minlength=len(position)).cumsum()
+        return dict(zip(position, np.split(np.argsort(of, kind="stable"), ends[:-1]), strict=False))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeTable(GraphTable):
+    """One row per node, and the graph that it belongs to."""
+
+    node: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeTable(GraphTable):
+    """One row per edge, and the graph that it belongs to. A column of weights is called `weight`."""
+
+    source: list[str]
+    target: list[str]
+    many: bool
+    """Whether a column says which graph an edge belongs to; otherwise all belong to one."""
+
+
+def read_edge_table(path: Path, bad: list[BadRow]) -> EdgeTable:
+    """Reads a table of edges.
+
+    Their ends are the columns `source` and `target` (or `src` and `dst`, `from` and `to`, `u` and `v`), or else the
+    first two; `graph` and `weight` are what they say, and all others are features. The case of these names does not
+    count. The first row is a header if it contains such a pair of names. If it does not, a table of two columns has no
+    header; one of more columns has none if the cells beyond the second are numbers, and the third is the weight then.
+    """
+    table = read_table(path, _names_without_header, bad)
+    columns = dict(table.columns)
+    graph, weight = _take(columns, "graph"), _take(columns, "weight")
+    if len(columns) < 2:
+        raise ValueError(
+            f"{path} has the columns {', '.join(map(repr, table.columns))}, expected at least a source and a target. "
+            "The suffix .csv stands for commas and .tsv for tabs; with the suffix .txt the separator is found out."
+        )
+    pair = next((pair for pair in PAIRS if set(pair) <= {name.lower() for name in columns}), None)
+    source, target = (_take_key(table, columns, name) for name in pair or ("", ""))
+    if weight is not None:
+        columns["weight"] = weight
+    _require_text(table, {"source": source, "target": target, "graph": graph}, bad)
+    return EdgeTable(
+        path=path,
+        lines=table.lines,
+        columns=columns,
+        source=source,
+        target=target,
+        graph=[name_and_kind(path)[0]] * len(source) if graph is None else graph,
+        many=graph is not None,
+    )
+
+
+def read_node_table(path: Path, only_graph: str | None, bad: list[BadRow]) -> NodeTable:
+    """Reads a table of nodes, with a header: the node is the first column called `id`, `node` or `name`, or the first.
+
+    The column `graph` says which graph a node belongs to, unless there is `only_graph`.
+    """
+    table = read_table(path, lambda _: None, bad)
+    columns = dict(table.columns)
+    graph = _take(columns, "graph")
+    if (graph is None) != (only_graph is not None):
+        if graph is None:
+            raise ValueError(f"{path} has no column 'graph', and there are many graphs. Say there whose each node is.")
+        raise ValueError(f"{path} has a column 'graph', and the edges have none. Add it to them, or take it out here.")
+    node = _take_key(table, columns, "id", "node", "name")
+    _require_text(table, {"node": node, "graph": graph}, bad)
+    return NodeTable(
+        path=path,
+        lines=table.lines,
+        columns=columns,
+        node=node,
+        graph=[only_graph or ""] * len(node) if graph is None else graph,
+    )
+
+
+def read_graph_table(path: Path, bad: list[BadRow]) -> GraphTable:
+    """Reads a table of graphs, with a header: the graph is the first column called `graph` or `id`, or the first."""
+    table = read_table(path, lambda _: None, bad)
+    columns = dict(table.columns)
+    graph = _take_key(table, columns, "graph", "id")
+    _require_text(table, {"graph": graph}, bad)
+    return GraphTable(path=path, lines=table.lines, columns=columns, graph=graph)
+
+
+def nodes_of_edges(edges: EdgeTable) -> NodeTable:
+    """The nodes of graphs without a node table: sorted if all are whole numbers, or else as they first appear."""
+    nodes: list[str] = []
+    graphs: list[str] = []
+    for graph, rows in edges.rows_of_graphs().items():
+        sources, targets = (map(end.__getitem__, rows.tolist()) for end in (edges.source, edges.target))
+        names = list(dict.fromkeys(chain.from_iterable(zip(sources, targets, strict=True))))
+        if all(map(_is_whole, names)):
+            names.sort(key=int)
+        nodes += names
+        graphs += [graph] * len(names)
+    # The lines are never shown: a table without columns has nothing wrong.
+    return NodeTable(path=edges.path, lines=range(1, len(nodes) + 1), columns={}, node=nodes, graph=graphs)
+
+
+def _names_without_header(first: list[str]) -> list[str] | None:
+    names = {cell.lower() for cell in first}
+    if any(set(pair) <= names for pair in PAIRS):
+        return None
+    if len(first) > 2 and not all(number(cell) is not None for cell in first[2:]):
+        return None
+    return ["source", "target", "weight", *(f"column {i}" for i in range(4, len(first) + 1))][: len(first)]
+
+
+def _take(columns: dict[str, list[str]], *names: str) -> list[str] | None:
+    """Takes the first column that has one of the names out of `columns`, whatever the case; `None` if there is none."""
+    wanted = {name.lower() for name in names}
+    found = next((name for name in columns if name.lower() in wanted), None)
+    return None if found is None else columns.pop(found)
+
+
+def _take_key(table: Table, columns: dict[str, list[str]], *names: str) -> list[str]:
+    """The same, or else the first column."""
+    if not columns:
+        raise ValueError(f"{table.path} has no column {' or '.join(map(repr, names))}. Add it, with a header.")
+    key = _take(columns, *names)
+    return columns.pop(next(iter(columns))) if key is None else key
+
+
+def _require_text(table: Table, keys: dict[str, list[str] | None], bad: list[BadRow]) -> None:
+    for name, cells in keys.items():
+        if cells is not None and "" in cells:
+            empty = [line for line, cell in zip(table.lines, cells, strict=True) if not cell]
+            bad.extend(BadRow(table.path, line, f"the {name} is empty") for line in empty)
+
+
+def _is_whole(name: str) -> bool:
+    return len(name) <= LONGEST_WHOLE_NUMBER and name.removeprefix("-").isdecimal()

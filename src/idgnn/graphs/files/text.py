@@ -1,0 +1,103 @@
+"""From a file of text, compressed or not, to the cells of its rows with the lines that they stand on."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO, cast
+
+from idgnn.graphs.files.bad_rows import BadRow
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_WORD = re.compile(r'"((?:[^"]|"")*)"(?!\S)|(\S+)')  # quoted, or free of blanks
+
+
+def name_and_kind(path: Path) -> tuple[str, str]:
+    """The stem and the suffix of a file, `.gz` left out: `("a", ".csv")` for `folder/a.csv.gz`."""
+    path = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return path.stem, path.suffix.lower()
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """The bytes of a file, decompressed if it ends in `.gz`. What goes wrong while they are read is a ValueError."""
+    if not path.exists():
+        raise ValueError(f"there is no file {path}. Check the path; it is relative to {Path.cwd()}.")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, expected a file. Name one of the files in it.")
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            yield cast(IO[bytes], file)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is damaged or not compressed by gzip ({error}). Write it again.") from error
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise ValueError(
+            f"{path} is not UTF-8 text: it has a byte 0x{byte:02x}. Save it in the encoding UTF-8."
+        ) from error
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """The lines of a file in UTF-8, with their ends; a byte order mark is left out."""
+    with opened(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+        yield from text
+
+
+def rows_of_text(path: Path, bad: list[BadRow]) -> Iterator[tuple[int, list[str]]]:
+    """The cells of every row, with the line on which the row ends; comments and blank lines are left out.
+
+    Cells are separated by commas in `.csv` and by tabs in `.tsv`. Elsewhere by the first of comma, tab and semicolon
+    that all of the first lines contain, or else by blanks. Cells in double quotes may contain anything.
+    """
+    delimiter = DELIMITERS.get(name_and_kind(path)[1]) or _sniffed(path)
+    if delimiter is None:
+        for number, line in enumerate(text_lines(path), 1):
+            if _has_cells(line):
+                yield number, _words(line)
+        return
+
+    number, inside = 0, False
+
+    def lines_of_rows() -> Iterator[str]:
+        # A line that continues a quoted cell is none to be skipped, whatever it looks like.
+        nonlocal number, inside
+        for number, line in enumerate(text_lines(path), 1):  # noqa: B007
+            if inside or _has_cells(line):
+                inside = True
+                yield line
+
+    reader = csv.reader(lines_of_rows(), delimiter=delimiter, skipinitialspace=True, strict=True)
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            bad.append(BadRow(path, number, f"the quotes do not match ({error})"))
+        else:
+            yield number, row
+        inside = False
+
+
+def _has_cells(line: str) -> bool:
+    return not (line.startswith(("#", "%")) or line.isspace())
+
+
+def _sniffed(path: Path) -> str | None:
+    head = list(islice(filter(_has_cells, text_lines(path)), 20))
+    return next((mark for mark in ",\t;" if head and all(mark in line for line in head)), None)
+
+
+def _words(line: str) -> list[str]:
+    if '"' not in line:
+        return line.split()
+    return [quoted.replace('""', '"') or plain for quoted, plain in _WORD.findall(line)]

@@ -1,0 +1,39 @@
+"""Which graphs; read by the command line, so it imports no PyTorch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """The files that graphs are read from, and what their columns are for.
+
+    See :func:`idgnn.graphs.files.read.read_files`.
+    """
+
+    edges: Path
+    """A table of edges, a GraphML or GML file, or a folder of such files with one graph each."""
+    nodes: Path | None = None
+    """A table of nodes: the node in the first column, or one called `id`, `node` or `name`; the others are features."""
+    graphs: Path | None = None
+    """A table of graphs: the graph in the first column, or in one called `graph` or `id`; another may be the label."""
+    label: str | None = None
+    """The column that is predicted: of the nodes, or of the graphs."""
+    directed: bool = False
+    """Whether edges have one direction; otherwise every edge is read in both."""
+    ignore: tuple[str, ...] = ()
+    """The columns that are not features."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which graphs of a dataset are used; unless something is asked for, all of them."""
+
+    min_nodes: int = 0
+    """Graphs with fewer nodes are left out."""
+    min_edges: int = 0
+    """Graphs with fewer edges (both directions counted) are left out."""
+    smallest: int | None = None
+    """How many of the smallest of the others are used."""

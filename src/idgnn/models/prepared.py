@@ -1,0 +1,59 @@
+"""What a network is run on once all has been looked at, for a few graphs or, to be cut into batches, for many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from idgnn.identity.cutting import Cut, Cutter
+from idgnn.identity.queries import Queries
+from idgnn.identity.rounds import Schedule
+from idgnn.identity.stacked_schedule import StackedSchedule
+from idgnn.models.planner import Plan
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Features, and which rows to compute from them in which round."""
+
+    x: Tensor  # [nodes, channels] with the counts of ID-GNN-Fast
+    weight: Tensor | None  # of messages: per edge and self-loop for our own layers, else the edge weights as given
+    edge_attr: Tensor | None
+    plan: Plan
+    read: Queries | None  # what a plain network reads after all nodes were computed; None: all of them
+
+
+class PreparedGraphs:
+    """What a network is run on for many graphs, from which that for any of them is cut.
+
+    Args:
+        prepared: All graphs together, for a network with named layers.
+        owner: The graph of each node `[num_nodes]`, in order.
+        num_graphs: The number of graphs.
+    """
+
+    def __init__(self, prepared: Prepared, owner: Tensor, num_graphs: int) -> None:
+        if not isinstance(prepared.plan, Schedule):
+            raise ValueError(
+                "the network has layers of its own kind, and batches can be cut for the named layers alone (gcn, sage, "
+                "gat, gin, gine). Prepare every batch by itself."
+            )
+        self.prepared = prepared
+        self.cutter = Cutter(num_graphs)
+        self.nodes = self.cutter.add(owner)
+        self.schedule = StackedSchedule(prepared.plan, self.nodes, self.cutter)
+        read = prepared.read
+        self.queries = self.schedule.queries if read is None else self.cutter.add(owner[read.node])
+
+    def cut(self, graphs: Tensor) -> tuple[Prepared, Cut]:
+        """For these graphs `[graphs]`, ids on the CPU; the second says which queries they have."""
+        cut = self.cutter.cut(graphs)
+        whole, read = self.prepared, self.prepared.read
+        if read is not None:
+            node = cut.send(read.node, self.queries, self.nodes)
+            read = Queries(node, node if read.own else cut.send(read.colour, self.queries, self.nodes))
+        return (
+            Prepared(cut.take(whole.x, self.nodes), whole.weight, whole.edge_attr, self.schedule.cut(cut), read),
+            cut,
+        )

@@ -1,0 +1,43 @@
+"""Which network; read by the command line, so it imports no PyTorch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["node", "pair", "graph"]
+"""What is asked about."""
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """A network. Unless a width is given, it has as many parameters as a plain GCN of width `budget`."""
+
+    conv: Literal["gcn", "sage", "gat", "gin", "gine"] = "gcn"
+    """The layer; gine reads edge features, gcn edge weights."""
+    identity: Literal["full", "fast", "none"] = "full"
+    """ID-GNN-Full, ID-GNN-Fast (closed-walk counts as features), or the plain GNN."""
+    layers: int | None = None
+    """Rounds of message passing; unless given 3, and 5 for pairs of nodes."""
+    width: int | None = None
+    """Width of the network, in place of a budget."""
+    budget: int = 256
+    """Width of the plain GCN whose number of parameters is matched."""
+    aggr: Literal["max", "mean", "sum"] = "max"
+    """Aggregation of sage."""
+    heads: int = 1
+    """Attention heads of gat."""
+    cycle_length: int = 10
+    """How many counts the fast version is fed with."""
+    cycle_scale: Literal["log", "counts", "walk"] = "log"
+    """Their scale: logarithm, the counts as they are, or return probabilities of the random walk."""
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "width", "budget", "heads", "cycle_length"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}, expected a whole number of at least 1.")
+
+    def num_layers(self, level: Level) -> int:
+        """Rounds of message passing for a task of this level, as the paper has them."""
+        return self.layers if self.layers is not None else 5 if level == "pair" else 3

@@ -1,0 +1,55 @@
+"""What a task asks about a graph, and what is true."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from idgnn.tasks.settings import TaskSettings
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Queries about one graph, with their targets."""
+
+    queries: Tensor | None  # [queries] nodes or [2, queries] pairs; None if the graph itself is asked about
+    target: Tensor  # [queries], or [1]; empty if nothing is known
+
+
+def asked(graph: Data, settings: TaskSettings) -> Asked:
+    """All that is known about a graph. Labels of -1 or NaN are not known."""
+    if settings.level == "pair":
+        if graph.get("edge_label_index") is None or graph.get("edge_label") is None:
+            raise ValueError(f"a graph has no pairs for {settings.name}. {advice(settings)}")
+        return Asked(graph.edge_label_index, graph.edge_label)
+    num_nodes = graph.num_nodes or 0
+    size = num_nodes if settings.level == "node" else 1
+    y = graph.get("y")
+    if not isinstance(y, Tensor) or y.numel() != size:
+        given = f"a y of shape {list(y.shape)}" if isinstance(y, Tensor) else "no y"
+        expected = "a label of each node" if settings.level == "node" else "one label"
+        raise ValueError(
+            f"a graph of {num_nodes} nodes has {given}, but {settings.name} expects {expected}. {advice(settings)}"
+        )
+    y = y.view(size)
+    known = (~y.isnan() if y.is_floating_point() else y >= 0).nonzero().flatten()
+    return Asked(known if settings.level == "node" else None, y[known])
+
+
+def stacked_queries(each: list[Asked], sizes: list[int]) -> list[Tensor] | None:
+    """The queries of several graphs, or `None` if they are all nodes, or the graphs themselves."""
+    queries = [one.queries for one in each if one.queries is not None]
+    if not queries:
+        return None
+    every = all(torch.equal(nodes, torch.arange(size)) for nodes, size in zip(queries, sizes, strict=True))
+    return None if every else queries
+
+
+def advice(settings: TaskSettings) -> str:
+    """What to do if there are no labels."""
+    if settings.level == "pair":
+        return "Set edge_label_index [2, pairs] and edge_label [pairs] on every graph."
+    return "Name the column with the labels, or set y on every graph."

@@ -1,0 +1,131 @@
+"""From a dataset and the settings of a task to a problem: labels, split, queries, objective."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+from torch_geometric.data import Data
+
+from idgnn.graphs.dataset import Dataset
+from idgnn.graphs.labels import graph_clustering, node_clustering, shortest_paths
+from idgnn.graphs.splits import Split, k_fold, provided, random_split
+from idgnn.tasks.asked import advice, asked, stacked_queries
+from idgnn.tasks.links import links_of_many_graphs, links_of_one_graph
+from idgnn.tasks.objective import Binary, Classes, Links, Objective, Quantity
+from idgnn.tasks.part import Part, stack
+from idgnn.tasks.problem import Problem
+from idgnn.tasks.settings import TaskSettings
+
+# Labels that come from the structure are drawn once, whatever the seed of a run: runs differ in split and weights.
+_LABEL_SEED = 0
+
+
+def make_problem(dataset: Dataset, settings: TaskSettings, seed: int = 0) -> Problem:
+    """The task that the settings describe, on a dataset; `seed` decides the split and what is drawn for validation."""
+    if settings.name == "link-prediction":
+        return _links(dataset, settings, seed)
+    dataset = replace(dataset, graphs=_with_labels(dataset.graphs, settings))
+    if settings.level == "node" and len(dataset) == 1:
+        return _nodes_of_one_graph(dataset, settings, seed)
+    return _by_graph(dataset, settings, seed)
+
+
+def _with_labels(graphs: list[Data], settings: TaskSettings) -> list[Data]:
+    if settings.name == "node-clustering":
+        return node_clustering(graphs, settings.bins)
+    if settings.name == "graph-clustering":
+        return graph_clustering(graphs, settings.bins)
+    if settings.name == "shortest-path":
+        return shortest_paths(graphs, settings.pairs, settings.cutoff, _LABEL_SEED)
+    return graphs
+
+
+def _by_graph(dataset: Dataset, settings: TaskSettings, seed: int) -> Problem:
+    """Graphs are held out. Those of which nothing is known are in no part."""
+    graphs, each = dataset.graphs, [asked(graph, settings) for graph in dataset.graphs]
+    ids = [i for i, one in enumerate(each) if one.target.numel()]
+    _check_known(len(ids), dataset, settings)
+    by_class = settings.level == "graph" and not each[ids[0]].target.is_floating_point()
+    classes = torch.cat([each[i].target for i in ids]) if by_class else None
+    split = _split(dataset, settings, seed, ids, classes)
+
+    def part(ids: list[int]) -> Part:
+        queries = stacked_queries([each[i] for i in ids], [graphs[i].num_nodes or 0 for i in ids])
+        return stack(settings.level, [graphs[i] for i in ids], queries, [each[i].target for i in ids])
+
+    return _problem(settings, {name: part(ids) for name, ids in split.items()}, split)
+
+
+def _nodes_of_one_graph(dataset: Dataset, settings: TaskSettings, seed: int) -> Problem:
+    """Nodes of the only graph are held out; all of them are there while training."""
+    graph, known = dataset.graphs[0], asked(dataset.graphs[0], settings)
+    nodes = known.queries
+    assert nodes is not None
+    _check_known(nodes.numel(), dataset, settings)
+    classes = None if known.target.is_floating_point() else known.target
+    place = torch.full((graph.num_nodes or 0,), -1).scatter(0, nodes, torch.arange(nodes.numel()))
+    split = _split(dataset, settings, seed, nodes.tolist(), classes)
+    parts = {}
+    for name, ids in split.items():
+        chosen = torch.tensor(ids)
+        parts[name] = stack("node", [graph], [chosen], [known.target[place[chosen]]])
+    return _problem(settings, parts, {name: [0] for name in parts})
+
+
+def _links(dataset: Dataset, settings: TaskSettings, seed: int) -> Problem:
+    """Graphs are held out, and of every graph edges; of a single graph edges alone."""
+    generator = torch.Generator().manual_seed(seed)
+    directed = dataset.schema is not None and dataset.schema.directed
+    if len(dataset) == 1:
+        shares = {"test": settings.test, "valid": settings.valid}
+        parts = links_of_one_graph(dataset.graphs[0], shares, settings.supervision, generator, directed)
+        ids = {name: [0] for name in parts}
+    else:
+        split = _split(dataset, settings, seed, list(range(len(dataset))), None)
+        parts, ids = links_of_many_graphs(dataset.graphs, split, settings.supervision, generator, directed)
+    held_out = {name: part.epoch(generator) for name, part in parts.items() if name != "train"}
+    return Problem("pair", Links(), parts["train"], held_out, ids)
+
+
+def _split(
+    dataset: Dataset, settings: TaskSettings, seed: int, ids: list[int], classes: torch.Tensor | None
+) -> dict[str, list[int]]:
+    """Parts of the given ids, of graphs or nodes; `classes` are theirs, if folds are to have equal shares of them."""
+    if settings.split == "provided":
+        there = set(ids)
+        return {name: [i for i in part.tolist() if i in there] for name, part in provided(dataset).items()}
+    if settings.split == "folds":
+        by = len(ids) if classes is None else classes
+        split: Split = k_fold(by, settings.folds, seed, stratified=classes is not None)[settings.fold]
+    else:
+        shares = (1 - settings.valid - settings.test, settings.valid, settings.test)
+        split = random_split(len(ids), shares if settings.test else shares[:2], seed)
+    return {name: [ids[i] for i in part.tolist()] for name, part in split.items()}
+
+
+def _check_known(num_known: int, dataset: Dataset, settings: TaskSettings) -> None:
+    if num_known == 0:
+        raise ValueError(f"nothing is known about {dataset.name} for {settings.name}. {advice(settings)}")
+
+
+def _problem(settings: TaskSettings, parts: Mapping[str, Part], ids: Mapping[str, list[int]]) -> Problem:
+    held_out = {name: part for name, part in parts.items() if name != "train"}
+    return Problem(settings.level, _objective(settings, parts), parts["train"], held_out, ids)
+
+
+def _objective(settings: TaskSettings, parts: Mapping[str, Part]) -> Objective:
+    targets = {name: part.target for name, part in parts.items() if part.target is not None}
+    if settings.name.endswith("regression"):
+        return Quantity.of(targets["train"])
+    every = torch.cat(list(targets.values()))
+    if every.is_floating_point():
+        raise ValueError(
+            f"the labels are quantities, such as {every[0].item():g}, but {settings.name} expects classes 0, 1, 2, ... "
+            f"Use {settings.level}-regression, or labels that are whole numbers."
+        )
+    num_classes = int(every.max()) + 1
+    if num_classes < 2:
+        raise ValueError(f"all labels for {settings.name} are the same, expected at least two classes.")
+    return Binary() if num_classes == 2 else Classes(num_classes)

@@ -1,0 +1,120 @@
+"""The graphs of one part of a split in one piece, with what is asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from idgnn.identity.checks import check_graph
+from idgnn.identity.cutting import Cutter
+from idgnn.tasks.settings import Level
+
+
+@dataclass(frozen=True)
+class Part:
+    """Graphs stacked into one, and the queries with their targets. All of it lies graph by graph."""
+
+    level: Level
+    x: Tensor  # [nodes, channels]
+    edge_index: Tensor  # [2, edges]
+    edge_attr: Tensor | None  # [edges, channels]
+    edge_weight: Tensor | None  # [edges]
+    owner: Tensor  # [nodes] the graph of each node
+    num_graphs: int
+    queries: Tensor | None = None  # [queries] nodes, or [2, queries] pairs; None: every node
+    target: Tensor | None = None  # [queries], or [graphs] if graphs are asked about; None: not known
+
+    def epoch(self, generator: torch.Generator) -> Part:
+        """What is asked in one epoch of training: always the same, unless some of it is drawn."""
+        return self
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same on a device."""
+        return replace(self, **{name: value.to(device) for name, value in vars(self).items() if torch.is_tensor(value)})
+
+    @property
+    def query_owner(self) -> Tensor:
+        """The graph of each query."""
+        if self.queries is None:
+            return self.owner
+        return self.owner[self.queries if self.queries.dim() == 1 else self.queries[0]]
+
+    def subset(self, graphs: Tensor) -> Part:
+        """Some of the graphs `[graphs]`, ids on the CPU, in the order in which they are named."""
+        cutter = Cutter(self.num_graphs)
+        nodes, edges = cutter.add(self.owner), cutter.add(self.owner[self.edge_index[1]])
+        queries = cutter.add(self.query_owner)
+        cut = cutter.cut(graphs)
+        picked, asked = cut.index[edges.number], self.queries
+        target = self.target
+        if target is not None:
+            target = target[graphs.to(target.device)] if self.level == "graph" else cut.take(target, queries)
+        return Part(
+            self.level,
+            x=cut.take(self.x, nodes),
+            edge_index=nodes.place[self.edge_index.index_select(1, picked)],
+            edge_attr=None if self.edge_attr is None else self.edge_attr[picked],
+            edge_weight=None if self.edge_weight is None else self.edge_weight[picked],
+            owner=cut.graph(nodes),
+            num_graphs=graphs.numel(),
+            queries=None if asked is None else nodes.place[asked.index_select(-1, cut.index[queries.number])],
+            target=target,
+        )
+
+
+def stack(
+    level: Level,
+    graphs: Sequence[Data],
+    queries: Sequence[Tensor] | None = None,
+    targets: Sequence[Tensor] | None = None,
+) -> Part:
+    """Graphs, with what is asked of each of them, in one piece. A graph without features gets the feature 1."""
+    if not graphs:
+        raise ValueError("there are no graphs, expected at least one.")
+    sizes = [check_graph(graph) for graph in graphs]
+    start = torch.tensor([0, *sizes]).cumsum(0)[:-1].tolist()
+    return Part(
+        level,
+        x=_features(graphs, sizes),
+        edge_index=torch.cat([_edges(graph) + first for graph, first in zip(graphs, start, strict=True)], dim=1),
+        edge_attr=_all_or_none(graphs, "edge_attr"),
+        edge_weight=_all_or_none(graphs, "edge_weight"),
+        owner=torch.arange(len(graphs)).repeat_interleave(torch.tensor(sizes)),
+        num_graphs=len(graphs),
+        queries=None
+        if queries is None
+        else torch.cat([asked + first for asked, first in zip(queries, start, strict=True)], dim=-1),
+        target=None if targets is None else torch.cat(list(targets)),
+    )
+
+
+def _edges(graph: Data) -> Tensor:
+    assert graph.edge_index is not None
+    return graph.edge_index.long()
+
+
+def _features(graphs: Sequence[Data], sizes: list[int]) -> Tensor:
+    x = [torch.ones(n, 1) if graph.x is None else graph.x for graph, n in zip(graphs, sizes, strict=True)]
+    x = [rows.unsqueeze(-1) if rows.dim() == 1 else rows for rows in x]
+    widths = sorted({rows.size(1) for rows in x})
+    if len(widths) > 1:
+        raise ValueError(f"the graphs have {widths} node features, expected the same number in each of them.")
+    return torch.cat(x).float()
+
+
+def _all_or_none(graphs: Sequence[Data], name: str) -> Tensor | None:
+    have = [graph[name] for graph in graphs if graph.get(name) is not None]
+    if not have:
+        return None
+    if len(have) < len(graphs):
+        raise ValueError(
+            f"{len(have)} of {len(graphs)} graphs have {name}, expected all or none. Add it to the others or delete it."
+        )
+    if name == "edge_weight":
+        return torch.cat(have).float()
+    return torch.cat([values.unsqueeze(-1) if values.dim() == 1 else values for values in have]).float()

@@ -1,0 +1,87 @@
+"""Which task, and how it is made from graphs; read by the command line, so it imports no PyTorch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from idgnn.models.settings import Level
+
+TaskName = Literal[
+    "node-classification",
+    "node-regression",
+    "node-clustering",
+    "link-prediction",
+    "shortest-path",
+    "pair-classification",
+    "graph-classification",
+    "graph-regression",
+    "graph-clustering",
+]
+
+LEVEL: dict[TaskName, Level] = {
+    "node-classification": "node",
+    "node-regression": "node",
+    "node-clustering": "node",
+    "link-prediction": "pair",
+    "shortest-path": "pair",
+    "pair-classification": "pair",
+    "graph-classification": "graph",
+    "graph-regression": "graph",
+    "graph-clustering": "graph",
+}
+
+
+@dataclass(frozen=True)
+class TaskOptions:
+    """How a task is made from graphs: what is held out, and which labels are made from the graphs themselves."""
+
+    split: Literal["random", "provided", "folds"] = "random"
+    """At random by graph (by node or edge if there is one graph alone), as the dataset comes with, or k folds."""
+    valid: float = 0.2
+    """Share of the graphs (nodes, edges) that is held out for validation."""
+    test: float = 0.0
+    """Share that is held out for a test besides."""
+    folds: int = 10
+    """With split=folds: how many, the classes in equal shares."""
+    fold: int = 0
+    """With split=folds: the one that is held out."""
+    bins: int = 10
+    """Quantile bins of clustering coefficients; bins with equal edges become one."""
+    pairs: int = 1000
+    """Pairs of nodes drawn from each graph for shortest paths."""
+    cutoff: int = 4
+    """Distances of this length and above are one class."""
+    supervision: float = 0.2
+    """Share of the edges of a graph that link prediction asks for; the others carry messages."""
+
+    def __post_init__(self) -> None:
+        if not (0 < self.valid and 0 <= self.test and self.valid + self.test < 1):
+            raise ValueError(
+                f"valid is {self.valid} and test is {self.test}, expected shares above 0 (test: 0 or above) that leave "
+                "something to train on, for example valid=0.2, test=0."
+            )
+        if not 0 < self.supervision < 1:
+            raise ValueError(f"supervision is {self.supervision}, expected a share between 0 and 1, for example 0.2.")
+        if not 0 <= self.fold < self.folds or self.folds < 2:
+            raise ValueError(f"fold is {self.fold} of {self.folds}, expected 0 to folds - 1 and at least 2 folds.")
+        for name in ("bins", "pairs", "cutoff"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1.")
+
+
+@dataclass(frozen=True)
+class TaskSettings(TaskOptions):
+    """A task by name, with its options."""
+
+    name: TaskName = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.name not in get_args(TaskName):
+            raise ValueError(f"the task is {self.name!r}, expected one of {', '.join(get_args(TaskName))}.")
+
+    @property
+    def level(self) -> Level:
+        """What is asked about."""
+        return LEVEL[self.name]

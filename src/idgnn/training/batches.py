@@ -1,0 +1,91 @@
+"""Batches of graphs, cut on the device where the data lie."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from idgnn.identity.cost import TooLargeError
+from idgnn.identity.identity_graph import UnreachedColourWarning
+from idgnn.identity.rounds import Schedule
+from idgnn.models.prepared import Prepared, PreparedGraphs
+from idgnn.tasks.part import Part
+
+
+class Encoder(Protocol):
+    """What a batch is made ready for."""
+
+    def takes(self, name: Literal["edge_attr", "edge_weight"]) -> bool:
+        """As :meth:`idgnn.IDGNN.takes`."""
+        ...
+
+    def prepare(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        *,
+        edge_attr: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+        queries: Tensor | None = None,
+    ) -> Prepared:
+        """As :meth:`idgnn.IDGNN.prepare`."""
+        ...
+
+
+@dataclass(frozen=True)
+class GraphBatch:
+    """A batch, ready for a network."""
+
+    ready: Prepared
+    graph: Tensor  # [embeddings] the graph, within the batch, that each belongs to
+    num_graphs: int
+    target: Tensor | None  # [queries], or [graphs] if graphs are asked about
+
+
+class Batches:
+    """Cuts batches out of a part.
+
+    Which rows a network computes is worked out once for all graphs, and a batch is copied out of that
+    (:mod:`idgnn.identity.cutting`). Where that is too large for memory, every batch is worked out by itself.
+
+    Args:
+        part: Graphs and queries, on the device.
+        encoder: What they are prepared for.
+    """
+
+    def __init__(self, part: Part, encoder: Encoder) -> None:
+        self.part, self.encoder = part, encoder
+        self.whole: PreparedGraphs | None = None
+        try:
+            ready = self._prepare(part)
+            if isinstance(ready.plan, Schedule):  # layers of the user's own have none
+                self.whole = PreparedGraphs(ready, part.owner, part.num_graphs)
+        except (TooLargeError, torch.OutOfMemoryError):
+            self.whole = None
+
+    def cut(self, graphs: Tensor) -> GraphBatch:
+        """The batch of these graphs `[graphs]`, ids on the CPU."""
+        if self.whole is None:
+            part = self.part.subset(graphs)
+            return GraphBatch(self._prepare(part), part.query_owner, part.num_graphs, part.target)
+        ready, cut = self.whole.cut(graphs)
+        target, queries = self.part.target, self.whole.queries
+        if target is not None:
+            target = target[graphs.to(target.device)] if self.part.level == "graph" else cut.take(target, queries)
+        return GraphBatch(ready, cut.graph(queries), graphs.numel(), target)
+
+    def _prepare(self, part: Part) -> Prepared:
+        with warnings.catch_warnings():
+            # Most pairs that are no edges lie far apart; that they do is part of the task.
+            warnings.simplefilter("ignore", UnreachedColourWarning)
+            return self.encoder.prepare(
+                part.x,
+                part.edge_index,
+                edge_attr=part.edge_attr if self.encoder.takes("edge_attr") else None,
+                edge_weight=part.edge_weight if self.encoder.takes("edge_weight") else None,
+                queries=part.queries,
+            )

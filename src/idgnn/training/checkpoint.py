@@ -1,0 +1,55 @@
+"""The state of a run between two epochs as one file, replaced as a whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from idgnn.training.files import replacing
+from idgnn.training.trainer import Trainer
+
+_SLOTS = ("step", "exp_avg", "exp_avg_sq")  # what Adam keeps for each weight
+
+
+def save_checkpoint(trainer: Trainer, path: Path) -> None:
+    """Writes all that changes while training: weights, what Adam keeps, the epoch, the batch size, the best epoch."""
+    tensors = {f"model/{name}": tensor for name, tensor in trainer.model.state_dict().items()}
+    for number, slots in trainer.optimiser.state_dict()["state"].items():
+        tensors |= {f"adam/{number}/{name}": slots[name] for name in _SLOTS}
+    tensors |= {f"best/{name}": tensor for name, tensor in trainer.best_weights.items()}
+    progress = {
+        "epoch": trainer.epoch,
+        "batch_size": trainer.batch_size,
+        "best_epoch": trainer.best_epoch,
+        "best_score": trainer.best_score,
+    }
+    with replacing(path) as temporary:
+        save_file({name: t.contiguous() for name, t in tensors.items()}, temporary, {"progress": json.dumps(progress)})
+
+
+def load_checkpoint(trainer: Trainer, path: Path) -> None:
+    """Brings a trainer, made with the same settings, to where :func:`save_checkpoint` left it."""
+    try:
+        with safe_open(path, "pt", device=str(trainer.device)) as file:
+            progress = json.loads(file.metadata()["progress"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
+    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise ValueError(f"{path} is not a checkpoint of a run ({error}). Start the run again.") from None
+    trainer.model.load_state_dict(_under("model/", tensors))
+    slots: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in _under("adam/", tensors).items():
+        number, slot = name.split("/")
+        slots.setdefault(int(number), {})[slot] = tensor
+    groups = trainer.optimiser.state_dict()["param_groups"]
+    trainer.optimiser.load_state_dict({"state": slots, "param_groups": groups})
+    trainer.best_weights = _under("best/", tensors)
+    trainer.epoch, trainer.batch_size = progress["epoch"], progress["batch_size"]
+    trainer.best_epoch, trainer.best_score = progress["best_epoch"], progress["best_score"]
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,41 @@
+"""How a network is trained; read by the command line, so it imports no PyTorch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """Adam on batches of graphs. The values are those of the paper's experiments."""
+
+    epochs: int = 100
+    """Passes over the training graphs."""
+    batch_size: int = 128
+    """Graphs in a batch; halved by itself when memory runs out."""
+    lr: float = 0.01
+    """Learning rate at the start."""
+    schedule: Literal["cosine", "constant"] = "cosine"
+    """Learning rate over the epochs: a cosine down to 0, or always the same."""
+    weight_decay: float = 5e-4
+    """L2 penalty on all weights."""
+    keep: Literal["last", "best"] = "last"
+    """Which weights the run ends with: those of the last epoch, or of the best on the validation part."""
+    eval_every: int = 1
+    """Epochs between two looks at the validation part; the last epoch always has one."""
+    device: str = "auto"
+    """cpu, cuda, cuda:1, mps; auto takes a GPU if there is one."""
+    precision: Literal["float32", "bf16"] = "float32"
+    """bf16: products of matrices in bfloat16 (autocast), all else in float32."""
+    compile: bool = False
+    """Compile the network with torch.compile; the first epoch then takes minutes."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "eval_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected a whole number of at least 1.")
+        if not self.lr > 0:
+            raise ValueError(f"lr is {self.lr}, expected a learning rate above 0, for example 0.01.")
+        if not self.weight_decay >= 0:
+            raise ValueError(f"weight_decay is {self.weight_decay}, expected 0 or more.")

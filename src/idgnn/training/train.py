@@ -1,0 +1,182 @@
+"""From a dataset and settings to a trained network and the record of how it came about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from idgnn.graphs.dataset import Dataset
+from idgnn.graphs.files.read import read_files
+from idgnn.graphs.load import load
+from idgnn.graphs.select import select
+from idgnn.graphs.settings import FileSource, Selection
+from idgnn.models.budget import num_parameters
+from idgnn.models.predictor import build
+from idgnn.models.settings import ModelSettings
+from idgnn.tasks.make import make_problem
+from idgnn.tasks.problem import Problem
+from idgnn.tasks.settings import TaskName, TaskSettings
+from idgnn.training.callbacks import Callback
+from idgnn.training.checkpoint import load_checkpoint, save_checkpoint
+from idgnn.training.epoch import Epoch
+from idgnn.training.options import TrainOptions
+from idgnn.training.record import PREDICTIONS, RunFolder
+from idgnn.training.seeds import seed_of
+from idgnn.training.settings import RunSettings
+from idgnn.training.tables import Table, answer_columns, named, query_columns, write_table
+from idgnn.training.trained import Run, class_names
+from idgnn.training.trainer import Trainer
+
+PYTHON = "python"  # what stands for graphs that were handed over in Python
+
+
+def train(
+    data: str | FileSource | Sequence[Data],
+    task: TaskName | TaskSettings,
+    *,
+    model: ModelSettings | None = None,
+    training: TrainOptions | None = None,
+    selection: Selection | None = None,
+    seed: int = 0,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    callbacks: Sequence[Callback] = (),
+) -> Run:
+    """Trains a network on a dataset by name, on files, or on graphs.
+
+    Args:
+        data: The name of a dataset, files, or graphs.
+        task: What is predicted, by name or with all its settings.
+        model: The network.
+        training: How it is trained.
+        selection: Which graphs are used.
+        seed: Of the split, the first weights, and all that is random in training.
+        folder: Where the run is recorded; `None` keeps it in memory alone.
+        resume: Whether to go on with the run in `folder`, which must have the same settings and data.
+        callbacks: Are told how it goes.
+
+    Example:
+        >>> from idgnn.graphs.synthetic import random_regular
+        >>> graphs = random_regular(8, num_nodes=10, degree=3, seed=0)
+        >>> run = train(graphs, "shortest-path", training=TrainOptions(epochs=2, batch_size=4))
+        >>> sorted(run.result)
+        ['best', 'last', 'metric', 'num_parameters', 'seconds', 'width']
+    """
+    named = data if isinstance(data, str | FileSource) else PYTHON
+    task = task if isinstance(task, TaskSettings) else TaskSettings(name=task)
+    settings = RunSettings(
+        named, task, model or ModelSettings(), training or TrainOptions(), selection or Selection(), seed
+    )
+    dataset = Dataset(PYTHON, list(data)) if named is PYTHON else read_data(settings)  # type: ignore[arg-type]
+    files = None if folder is None else RunFolder(Path(folder))
+    if files is None:
+        return _train(settings, dataset, None, resume, callbacks)
+    with files.alone():
+        return _train(settings, dataset, files, resume, callbacks)
+
+
+def read_data(settings: RunSettings) -> Dataset:
+    """The graphs that settings name."""
+    dataset = load(settings.data) if isinstance(settings.data, str) else read_files(settings.data)
+    chosen = settings.selection
+    if chosen == Selection():
+        return dataset
+    return select(dataset, min_nodes=chosen.min_nodes, min_edges=chosen.min_edges, smallest=chosen.smallest)
+
+
+def _train(
+    settings: RunSettings, dataset: Dataset, files: RunFolder | None, resume: bool, callbacks: Sequence[Callback]
+) -> Run:
+    problem = make_problem(dataset, settings.task, settings.seed)
+    torch.manual_seed(seed_of(settings.seed, "weights"))
+    objective = problem.objective
+    model = build(settings.model, problem.level, problem.in_channels, objective.num_outputs, problem.edge_dim)
+    record = {
+        "dataset": {
+            "name": dataset.name,
+            "graphs": len(dataset),
+            "checksum": dataset.checksum(),
+            "schema": None if dataset.schema is None else dataset.schema.as_dict(),
+        },
+        "task": {"level": problem.level, "objective": objective.as_dict()},
+    }
+    trainer = Trainer(model, problem, settings.training, settings.seed)
+    epochs: list[Epoch] = []
+    if files is not None and resume:
+        epochs = _go_on(files, settings, record, trainer)
+    elif files is not None:
+        files.begin(settings, record["dataset"], record["task"])
+    for callback in callbacks:
+        callback.begin({"settings": settings.as_dict(), **record}, num_parameters(model))
+    result = None
+    try:
+        for epoch in trainer.epochs():
+            epochs.append(epoch)
+            if files is not None:
+                files.add(epoch)
+                save_checkpoint(trainer, files.checkpoint)
+            for callback in callbacks:
+                callback.epoch(epoch)
+        result = _result(trainer, epochs)
+        model = trainer.finish()
+        if files is not None:
+            write_table(_predictions(trainer, problem, dataset, settings.task), files.path / PREDICTIONS)
+            model.save(files.path)
+            files.finish(result)
+    finally:
+        for callback in callbacks:
+            callback.end(result)
+    assert result is not None
+    path = None if files is None else files.path
+    return Run(model.cpu().eval(), objective, settings.task, dataset.schema, epochs, result, path)
+
+
+def _go_on(files: RunFolder, settings: RunSettings, record: dict[str, Any], trainer: Trainer) -> list[Epoch]:
+    """Brings the trainer to where the run was stopped; returns the epochs up to there."""
+    written = files.read()
+    if written["result"] is not None:
+        raise ValueError(f"the run in {files.path} is finished. Start another in a new folder to train longer.")
+    if RunSettings.from_dict(written["settings"]) != settings:
+        raise ValueError(f"the run in {files.path} has other settings. Resume it with its own, or start a new one.")
+    if written["dataset"]["checksum"] != record["dataset"]["checksum"]:
+        raise ValueError(
+            f"the data have changed since the run in {files.path} was started. Restore them, or start a new run."
+        )
+    if files.checkpoint.is_file():
+        load_checkpoint(trainer, files.checkpoint)
+    return files.forget_after(trainer.epoch)
+
+
+def _result(trainer: Trainer, epochs: list[Epoch]) -> dict[str, Any]:
+    """What a run comes to: the metrics at the last epoch, and at the best one on the validation part."""
+    best = next(epoch for epoch in epochs if epoch.epoch == (trainer.best_epoch or epochs[-1].epoch))
+    return {
+        "metric": trainer.problem.objective.metric,
+        "last": {"epoch": epochs[-1].epoch, **epochs[-1].metrics},
+        "best": {"epoch": best.epoch, **best.metrics},
+        "num_parameters": num_parameters(trainer.model),
+        "width": trainer.model.settings["encoder"]["hidden_channels"],
+        "seconds": sum(epoch.seconds for epoch in epochs),
+    }
+
+
+def _predictions(trainer: Trainer, problem: Problem, dataset: Dataset, task: TaskSettings) -> Table:
+    """What the network says about everything that was held out, beside what is true."""
+    classes = class_names(task, dataset.schema)
+    found: dict[str, list[Any]] = {}
+    for name, part in problem.held_out.items():
+        answers, ids = trainer.answer(name), problem.graph_ids[name]
+        assert answers.target is not None
+        table = {
+            "part": [name] * answers.target.numel(),
+            **query_columns(part, [dataset.graphs[i] for i in ids], ids),
+            "label": named(answers.target, classes),
+            **answer_columns(problem.objective.read(answers.out), classes),
+        }
+        for column, values in table.items():
+            found.setdefault(column, []).extend(values)
+    return found

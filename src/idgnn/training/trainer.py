@@ -1,0 +1,157 @@
+"""The training loop."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from idgnn.models.predictor import Predictor
+from idgnn.tasks.problem import Problem
+from idgnn.training.answers import Answers, answer, predictions
+from idgnn.training.batches import Batches, GraphBatch
+from idgnn.training.devices import choose_device, is_out_of_memory
+from idgnn.training.epoch import Epoch
+from idgnn.training.options import TrainOptions
+from idgnn.training.seeds import generator_of, seed_of
+
+
+class DivergedError(ValueError):
+    """Training went astray: its loss is not a finite number any more."""
+
+
+class HalvedBatchWarning(UserWarning):
+    """Memory ran out, and training goes on with smaller batches."""
+
+
+class Trainer:
+    """Trains a network, an epoch at a time.
+
+    All randomness comes from the seed: on a CPU a run repeats bit for bit, and so does one that was stopped after any
+    epoch and goes on from there (:mod:`idgnn.training.checkpoint`).
+
+    Args:
+        model: The network; it is moved to the device.
+        problem: The task.
+        options: How.
+        seed: Of the order of the graphs, of what is drawn, and of anything random in the network.
+    """
+
+    def __init__(self, model: Predictor, problem: Problem, options: TrainOptions, seed: int = 0) -> None:
+        self.device = choose_device(options.device)
+        self.model, self.problem, self.options, self.seed = model.to(self.device), problem, options, seed
+        self.network = torch.compile(self.model, dynamic=True) if options.compile else self.model
+        self.optimiser = torch.optim.Adam(
+            self.model.parameters(),
+            lr=options.lr,
+            weight_decay=options.weight_decay,
+            fused=self.device.type in ("cpu", "cuda"),
+        )
+        self.train = problem.train.to(self.device)
+        self.batches: Batches | None = None  # of the training part, kept while its queries stay the same
+        self.held_out = {name: Batches(part.to(self.device), model.encoder) for name, part in problem.held_out.items()}
+        self.epoch, self.batch_size = 0, options.batch_size
+        self.best_epoch, self.best_score, self.best_weights = 0, -math.inf, dict[str, Tensor]()
+
+    def epochs(self) -> Iterator[Epoch]:
+        """Trains on to the last epoch, and tells after each how it went."""
+        while self.epoch < self.options.epochs:
+            yield self.train_epoch()
+
+    def train_epoch(self) -> Epoch:
+        """One pass over the training graphs, and a look at the held-out ones."""
+        start = time.perf_counter()
+        lr = self._set_rate()
+        torch.manual_seed(seed_of(self.seed, "network", self.epoch))
+        batches = self._training_batches()
+        order = torch.randperm(self.train.num_graphs, generator=generator_of(self.seed, "order", self.epoch))
+        self.model.train()
+        total, steps = torch.zeros((), device=self.device), 0
+        waiting = list(order.split(self.batch_size))
+        while waiting:
+            graphs = waiting.pop(0)
+            try:
+                total += self._step(batches.cut(graphs))
+                steps += 1
+            except Exception as error:
+                if not is_out_of_memory(error) or graphs.numel() == 1:
+                    raise
+                # Nothing was changed yet: the weights move at the end of a step.
+                self.batch_size = -(-graphs.numel() // 2)
+                warnings.warn(
+                    f"memory ran out in epoch {self.epoch + 1}: from here on batches have {self.batch_size} graphs.",
+                    HalvedBatchWarning,
+                    stacklevel=2,
+                )
+                waiting = list(torch.cat([graphs, *waiting]).split(self.batch_size))
+        self.epoch += 1
+        loss = total.item() / steps  # the one place where an epoch waits for a GPU
+        if not math.isfinite(loss):
+            raise DivergedError(f"the loss of epoch {self.epoch} is {loss}. Try a lower learning rate than {lr:g}.")
+        due = self.epoch % self.options.eval_every == 0 or self.epoch == self.options.epochs
+        metrics = self.evaluate() if due else {}
+        self._remember_best(metrics)
+        return Epoch(self.epoch, loss, lr, self.batch_size, steps, time.perf_counter() - start, metrics)
+
+    def evaluate(self) -> dict[str, dict[str, float]]:
+        """All metrics on all held-out parts."""
+        found = {}
+        for name in self.held_out:
+            answers = self.answer(name)
+            assert answers.target is not None
+            found[name] = self.problem.objective.measure(answers.out, answers.target, answers.graph)
+        return found
+
+    def answer(self, name: str) -> Answers:
+        """What the network says about all queries of a held-out part."""
+        with self._autocast():
+            return answer(self.model, predictions(self.network), self.held_out[name], self.batch_size)
+
+    def finish(self) -> Predictor:
+        """The trained network, with the weights that the options ask for."""
+        if self.options.keep == "best" and self.best_weights:
+            self.model.load_state_dict(self.best_weights)
+        return self.model
+
+    def _step(self, batch: GraphBatch) -> Tensor:
+        assert batch.target is not None
+        with self._autocast():
+            out = self.network(batch.ready, batch.graph, batch.num_graphs)
+        loss = self.problem.objective.loss(out, batch.target)
+        self.optimiser.zero_grad()
+        loss.backward()
+        self.optimiser.step()
+        return loss.detach()
+
+    def _training_batches(self) -> Batches:
+        part = self.train.epoch(generator_of(self.seed, "queries", self.epoch))
+        if self.batches is None or part is not self.batches.part:
+            self.batches = Batches(part, self.model.encoder)
+        return self.batches
+
+    def _set_rate(self) -> float:
+        """A function of the epoch alone, so that nothing has to be remembered."""
+        lr = self.options.lr
+        if self.options.schedule == "cosine":
+            lr *= 0.5 * (1 + math.cos(math.pi * self.epoch / self.options.epochs))
+        for group in self.optimiser.param_groups:
+            group["lr"] = lr
+        return lr
+
+    def _remember_best(self, metrics: dict[str, dict[str, float]]) -> None:
+        objective = self.problem.objective
+        if "valid" not in metrics:
+            return
+        value = metrics["valid"][objective.metric]
+        score = value if objective.higher_is_better else -value
+        if score > self.best_score:
+            self.best_epoch, self.best_score = self.epoch, score
+            if self.options.keep == "best":
+                self.best_weights = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.options.precision == "bf16")

@@ -1,0 +1,233 @@
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.datasets import TUDataset
+
+from idgnn.graphs import benchmarks, download
+from idgnn.graphs.catalogue import CATALOGUE, find
+from idgnn.graphs.dataset import checksum
+from idgnn.graphs.labels import node_clustering
+from idgnn.graphs.load import fetch, is_available, load, verify
+from idgnn.graphs.raw_files import expected
+from idgnn.graphs.select import select
+from idgnn.graphs.splits import provided
+
+# Graphs, nodes, columns of edge_index, of x and of edge_attr, classes: as published.
+TU = {
+    "ENZYMES": (600, 19580, 74564, 3, 0, [100] * 6),
+    "PROTEINS": (1113, 43471, 162088, 3, 0, [663, 450]),
+    "BZR": (405, 14479, 31070, 53, 0, [319, 86]),
+    "COX2": (467, 19252, 40578, 35, 0, [365, 102]),
+    "MUTAG": (188, 3371, 7442, 7, 4, [63, 125]),
+    "PTC_MR": (344, 4915, 10108, 18, 4, [192, 152]),
+}
+
+
+@pytest.fixture
+def copied(data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Copies the raw files of a dataset to a folder that IDGNN_DATA then names."""
+
+    def copy(name: str) -> Path:
+        for each in expected(find(name)):
+            (tmp_path / "data" / each).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(data_dir / each, tmp_path / "data" / each)
+        monkeypatch.setenv("IDGNN_DATA", str(tmp_path / "data"))
+        return tmp_path / "data"
+
+    return copy
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    def no_network(*arguments: object, **options: object) -> None:
+        raise OSError("network is unreachable")
+
+    monkeypatch.delenv("IDGNN_DATA", raising=False)
+    monkeypatch.setattr(download, "download_url", no_network)
+
+
+@pytest.mark.parametrize("name", TU)
+def test_tu_datasets_have_the_published_sizes(name: str, data_dir: Path, cache: Path) -> None:
+    dataset = load(name)
+    graphs, nodes, edges, columns, edge_columns, classes = TU[name]
+    assert len(dataset) == graphs == CATALOGUE[name].num_graphs
+    assert sum(graph.num_nodes for graph in dataset.graphs) == nodes
+    assert sum(graph.num_edges for graph in dataset.graphs) == edges
+    assert torch.cat([graph.y for graph in dataset.graphs]).bincount().tolist() == classes
+    for graph in dataset.graphs:
+        assert graph.x.shape == (graph.num_nodes, columns) and (graph.x.sum(dim=1) == 1).all()
+        assert graph.is_undirected() and graph.y.shape == (1,)
+        assert (graph.num_edge_features == edge_columns) and (
+            not edge_columns or (graph.edge_attr.sum(dim=1) == 1).all()
+        )
+
+
+@pytest.mark.parametrize("name", ["MUTAG", "BZR"])
+def test_tu_graphs_are_those_of_pygs_dataset(name: str, copied: Callable[[str], Path], cache: Path) -> None:
+    theirs = list(TUDataset(str(copied(name) / "TUDataset"), name))
+    assert checksum(load(name).graphs) == checksum(theirs)
+
+
+def test_the_second_load_parses_nothing(data_dir: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = load("MUTAG").checksum()
+
+    def never(*arguments: object) -> None:
+        raise AssertionError("the files were parsed again")
+
+    monkeypatch.setattr(benchmarks, "read_tu_data", never)
+    assert load("mutag").checksum() == first
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "edges", "columns", "classes", "public"),
+    [("Cora", 2708, 10556, 1433, 7, [140, 500, 1000]), ("CiteSeer", 3327, 9104, 3703, 6, [120, 500, 1000])],
+)
+def test_citation_graphs(
+    name: str, nodes: int, edges: int, columns: int, classes: int, public: list[int], data_dir: Path, cache: Path
+) -> None:
+    dataset = load(name)
+    (graph,) = dataset.graphs
+    assert graph.x.shape == (nodes, columns) and set(graph.x.unique().tolist()) == {0.0, 1.0}
+    assert graph.num_edges == edges and graph.y.shape == (nodes,) and int(graph.y.max()) + 1 == classes
+    assert [int(graph[f"{part}_mask"].sum()) for part in ("train", "val", "test")] == public
+    assert [ids.numel() for ids in provided(dataset).values()] == public
+    assert load(name).checksum() == dataset.checksum()
+
+
+def test_citation_graphs_without_scipy(data_dir: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    with pytest.raises(ValueError, match=r"Cora hold scipy matrices, and scipy is not installed.*pip install scipy"):
+        load("Cora")
+
+
+@pytest.mark.parametrize(("name", "graphs", "edges"), [("ba", 100, 12400), ("ws500", 500, 64000)])
+def test_released_graphs(name: str, graphs: int, edges: int, data_dir: Path, cache: Path) -> None:
+    dataset = load(name)
+    assert len(dataset) == graphs and sum(graph.num_edges for graph in dataset.graphs) == 2 * edges
+    assert all(graph.is_undirected() and torch.equal(graph.x, torch.ones(64, 1)) for graph in dataset.graphs)
+    with np.load(data_dir / "GraphGym_IDGNN" / "synthetic_graphs.npz") as arrays:
+        last = arrays[f"{name}_edges"][arrays[f"{name}_edge_ptr"][-2] :]
+    assert {frozenset(edge) for edge in dataset.graphs[-1].edge_index.t().tolist()} == set(
+        map(frozenset, last.tolist())
+    )
+
+
+def test_the_subsets_of_the_released_experiments(data_dir: Path, cache: Path) -> None:
+    enzymes, proteins = (select(load(name), min_edges=200, smallest=100) for name in ("ENZYMES", "PROTEINS"))
+    assert len(enzymes) == len(proteins) == 100
+    assert sum(graph.num_edges >= 200 for graph in enzymes.graphs) == 31
+    sizes = [graph.num_edges for graph in proteins.graphs]
+    assert sizes == sorted(sizes) and sizes[0] >= 200
+    assert int(max(graph.y.max() for graph in node_clustering(proteins.graphs))) + 1 == 6
+
+
+def test_the_folder_of_the_user_is_never_written_to(copied: Callable[[str], Path], cache: Path) -> None:
+    names = ["MUTAG", "Cora", "ba"]
+    for name in names:
+        root = copied(name)
+
+    def state() -> dict[str, int]:
+        return {str(path): path.stat().st_mtime_ns for path in [root, *root.rglob("*")]}
+
+    before = state()
+    for name in names:
+        load(name)
+        fetch(name)
+        assert is_available(name) and verify(name) == []
+    assert state() == before
+
+
+def test_other_files_are_refused_unless_asked_for(copied: Callable[[str], Path], cache: Path) -> None:
+    root = copied("MUTAG")
+    path = root / "TUDataset/MUTAG/raw/MUTAG_node_labels.txt"
+    path.write_text("6" + path.read_text()[1:])
+    with pytest.raises(ValueError, match=r"1 of the files of MUTAG .*MUTAG_node_labels.txt.* verify=False"):
+        load("MUTAG")
+    assert len(load("MUTAG", verify=False)) == 188
+    with pytest.raises(ValueError, match="1 of the files of MUTAG"):
+        load("MUTAG")  # what was kept of the other files is not mistaken for the right ones
+    (problem,) = verify("MUTAG")
+    assert "MUTAG_node_labels.txt has the SHA-256" in problem
+    with pytest.raises(ValueError, match="not what was expected"):
+        fetch("MUTAG")
+
+
+def test_other_pickles_are_never_read(copied: Callable[[str], Path], cache: Path, tmp_path: Path) -> None:
+    root = copied("Cora")
+    evil = f"cos\nsystem\n(S'touch {tmp_path}/ran'\ntR."
+    (root / "Planetoid/Cora/raw/ind.cora.x").write_text(evil)
+    for choice in (True, False):
+        with pytest.raises(ValueError, match="These files are Python pickles"):
+            load("Cora", verify=choice)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["ENZYMES", "Cora", "ogbg-molhiv"])
+def test_without_files_and_network_a_sentence_says_what_to_do(name: str, offline: None, cache: Path) -> None:
+    with pytest.raises(
+        ValueError, match=rf"files of {name} are not in {cache}.*unreachable.*Set IDGNN_DATA .* or connect"
+    ):
+        load(name)
+    assert not is_available(name)
+    assert "idgnn data fetch" in verify(name)[0]
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
+
+
+def test_what_cannot_be_downloaded_says_so(offline: None) -> None:
+    with pytest.raises(ValueError, match=r"files of ba \(GraphGym_IDGNN/synthetic_graphs.npz\).*cannot be downloaded"):
+        load("ba")
+
+
+@pytest.mark.parametrize("name", ["MUTAG", "Cora"])
+def test_a_download_is_put_where_it_is_found_again(
+    name: str, data_dir: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def from_disk(url: str, folder: str, log: bool) -> str:
+        asked.append(url)
+        file = Path(url).name
+        if file.endswith(".zip"):
+            shutil.make_archive(str(Path(folder) / name), "zip", data_dir / "TUDataset", name)
+        else:
+            shutil.copy(data_dir / "Planetoid" / name / "raw" / file, folder)
+        return os.path.join(folder, file)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(download, "download_url", from_disk)
+        patched.setenv("IDGNN_DATA", str(cache / "nowhere"))
+        assert not is_available(name)
+        fetch(name)
+        assert is_available(name) and verify(name) == []
+        downloaded = load(name).checksum()
+        number = len(asked)
+        load(name)
+        assert len(asked) == number
+        assert not [path for path in (cache / "raw").iterdir() if path.suffix == ".part"]
+    assert downloaded == load(name).checksum()
+
+
+def test_molhiv_is_ogbs(data_dir: Path, cache: Path) -> None:
+    dataset = load("OGBG-MolHIV")
+    assert len(dataset) == 41127
+    assert sum(graph.num_nodes for graph in dataset.graphs) == 1049163
+    assert sum(graph.num_edges for graph in dataset.graphs) == 2259376
+    y = torch.cat([graph.y for graph in dataset.graphs])
+    split = provided(dataset)
+    assert {part: ids.numel() for part, ids in split.items()} == {"train": 32901, "valid": 4113, "test": 4113}
+    assert [int(y[split[part]].sum()) for part in ("train", "valid", "test")] == [1232, 81, 130]
+    for graph in dataset.graphs[::997]:
+        assert graph.x.dtype == torch.bool and graph.x.shape[1] == 174
+        assert [
+            part.sum(dim=1).unique().tolist() for part in graph.x.split([119, 5, 12, 12, 10, 6, 6, 2, 2], dim=1)
+        ] == [[1]] * 9
+        there, back = graph.edge_index[:, ::2], graph.edge_index[:, 1::2]
+        assert torch.equal(there, back.flip(0)) and torch.equal(graph.edge_attr[::2], graph.edge_attr[1::2])
+        assert [part.sum(dim=1).unique().tolist() for part in graph.edge_attr.split([5, 6, 2], dim=1)] == [[1]] * 3
+    assert checksum(load("ogbg-molhiv").graphs[:2000]) == checksum(dataset.graphs[:2000])
