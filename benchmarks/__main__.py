@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
 import platform
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import torch
@@ -17,6 +15,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from benchmarks import building, counts, pairs, step
+from benchmarks.machine import describe
 from benchmarks.timing import Figure
 
 SECTIONS = {"step": step.run, "pairs": pairs.run, "building": building.run, "counts": counts.run}
@@ -58,28 +57,11 @@ def show(figures: list[Figure]) -> None:
 
 def write(path: Path, figures: list[Figure]) -> None:
     """The same for programs, with what is needed to make sense of it later."""
-    record = {
-        "date": datetime.date.today().isoformat(),
-        "machine": {"processor": processor(), "threads": torch.get_num_threads(), "system": platform.system()},
-        "versions": {name: version(name) for name in ("idgnn", "torch", "torch-geometric")}
-        | {"python": platform.python_version()},
-        "figures": [figure.as_dict() for figure in figures],
-    }
+    record = describe() | {"figures": [figure.as_dict() for figure in figures]}
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".partial")
     temporary.write_text(json.dumps(record, indent=2) + "\n")
     temporary.replace(path)
-
-
-def processor() -> str:
-    """The name of the processor, where the system tells it."""
-    info = Path("/proc/cpuinfo")
-    names = (
-        [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
-        if info.exists()
-        else []
-    )
-    return names[0] if names else platform.processor()
 
 
 if __name__ == "__main__":

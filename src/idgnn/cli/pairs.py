@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from idgnn.cli.names import expected_names, graph_places, node_places
+
 if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
-
-    from idgnn.graphs.files.bad_rows import BadRow
-    from idgnn.graphs.files.tables import EdgeTable
 
 
 @dataclass(frozen=True)
@@ -24,14 +23,18 @@ class PairRows:
     nodes: Tensor
     """`[2, pairs]`: source and target, as numbers of the nodes within their graph."""
 
-    def of_graphs(self, num_graphs: int) -> list[Tensor]:
-        """The pairs of each graph, `[2, pairs of the graph]`, in the order of the file."""
-        return [self.nodes[:, self.owner == graph] for graph in range(num_graphs)]
-
 
 def read_pairs(path: Path, graphs: Sequence[Data]) -> list[Tensor]:
-    """The pairs of nodes that a table names, for each graph `[2, pairs]`; see :func:`read_pair_rows`."""
-    return read_pair_rows(path, graphs).of_graphs(len(graphs))
+    """The pairs of nodes that a table names: for each graph `[2, pairs]`, in the order of the file.
+
+    See :func:`read_pair_rows`, which keeps the order over all graphs.
+    """
+    import torch
+
+    rows = read_pair_rows(path, graphs)
+    order = rows.owner.argsort(stable=True)
+    sizes = torch.bincount(rows.owner, minlength=len(graphs)).tolist()
+    return list(rows.nodes[:, order].split(sizes, dim=1))
 
 
 def read_pair_rows(path: Path, graphs: Sequence[Data]) -> PairRows:
@@ -51,44 +54,27 @@ def read_pair_rows(path: Path, graphs: Sequence[Data]) -> PairRows:
         raise ValueError(
             f"{path} has no column 'graph', and there are {len(graphs)} graphs. Say there which graph each pair is in."
         )
-    owner = _owners(table, graphs, bad)
-    known: dict[int, dict[str, int]] = {-1: {}}
-    ends = []
-    for row, (graph, *pair) in enumerate(zip(owner, table.source, table.target, strict=True)):
-        if graph not in known:
-            known[graph] = _places(graphs[graph])
-        ends.append([known[graph].get(node, -1) for node in pair])
-        if graph >= 0 and -1 in ends[-1]:
-            unknown = [node for node, end in zip(pair, ends[-1], strict=True) if end < 0 and node]  # empty: said already
-            what = [f"node {node!r} is not in the graph, {_nodes_of(graphs[graph])}" for node in unknown]
-            bad.extend(BadRow(path, table.lines[row], each) for each in what)
+    graph_of = graph_places(graphs) if table.many else {name: 0 for name in table.graph}
+    node_of: dict[int, dict[str, int]] = {}  # of the graphs that are mentioned
+    owner: list[int] = []
+    ends: list[tuple[int, int]] = []
+    for line, name, source, target in zip(table.lines, table.graph, table.source, table.target, strict=True):
+        if name not in graph_of:
+            if name:  # that a cell is empty has been said already, here and below
+                what = f"there is no graph {name!r}, expected {expected_names(graph_of)}"
+                bad.append(BadRow(path, line, what))
+            continue
+        graph = graph_of[name]
+        if graph not in node_of:
+            node_of[graph] = node_places(graphs[graph])
+        known = node_of[graph]
+        for node in (source, target):
+            if node and node not in known:
+                bad.append(BadRow(path, line, f"there is no node {node!r}, expected {expected_names(known)}"))
+        owner.append(graph)
+        ends.append((known.get(source, -1), known.get(target, -1)))
     if bad:
         raise BadRows(bad)
-    return PairRows(torch.tensor(owner, dtype=torch.long), torch.tensor(ends, dtype=torch.long).view(-1, 2).t())
-
-
-def _owners(table: EdgeTable, graphs: Sequence[Data], bad: list[BadRow]) -> list[int]:
-    """The number of the graph of each row; -1 where there is none of that name."""
-    from idgnn.graphs.files.bad_rows import BadRow
-
-    if not table.many:
-        return [0] * len(table.lines)
-    place = {str(graph.get("graph_name", number)): number for number, graph in enumerate(graphs)}
-    some = ", ".join(map(repr, list(place)[:5])) + (f" and {len(place) - 5} more" if len(place) > 5 else "")
-    unknown = [row for row, name in enumerate(table.graph) if name and name not in place]
-    bad.extend(
-        BadRow(table.path, table.lines[row], f"there is no graph {table.graph[row]!r}, expected one of {some}")
-        for row in unknown
-    )
-    return [place.get(name, -1) for name in table.graph]
-
-
-def _places(graph: Data) -> dict[str, int]:
-    names = graph.get("node_name")
-    return {name: i for i, name in enumerate(map(str, range(graph.num_nodes or 0)) if names is None else names)}
-
-
-def _nodes_of(graph: Data) -> str:
-    if graph.get("node_name") is None:
-        return f"whose nodes are the numbers 0 to {(graph.num_nodes or 0) - 1}"
-    return f"whose {graph.num_nodes} nodes begin with {', '.join(map(repr, graph.node_name[:3]))}"
+    if not owner:
+        raise ValueError(f"{path} has no pairs, expected at least one row. Add some.")
+    return PairRows(torch.tensor(owner), torch.tensor(ends).t())

@@ -6,12 +6,20 @@ import difflib
 from dataclasses import dataclass
 from typing import Literal
 
-TaskName = Literal["node_clustering", "graph_clustering", "shortest_path", "link", "node_class", "graph_class"]
+# Spelled as in idgnn.tasks.settings.
+TaskName = Literal[
+    "node-clustering",
+    "graph-clustering",
+    "shortest-path",
+    "link-prediction",
+    "node-classification",
+    "graph-classification",
+]
 
 # Labels of these come from the structure, so every dataset of many graphs has them; but among molecules hardly any node
 # lies on a triangle, and the bins of clustering collapse into one.
-_PAIRS: tuple[TaskName, ...] = ("shortest_path", "link")
-_STRUCTURE: tuple[TaskName, ...] = ("node_clustering", "graph_clustering", *_PAIRS)
+_PAIRS: tuple[TaskName, ...] = ("shortest-path", "link-prediction")
+_STRUCTURE: tuple[TaskName, ...] = ("node-clustering", "graph-clustering", *_PAIRS)
 
 _TU = "Morris et al., TUDataset: A collection of benchmark datasets for learning with graphs, 2020"
 _PLANETOID = "Yang, Cohen, Salakhutdinov, Revisiting semi-supervised learning with graph embeddings, ICML 2016"
@@ -39,13 +47,14 @@ class Entry:
 
 def _tu(name: str, num_graphs: int, structure: tuple[TaskName, ...]) -> Entry:
     source = f"https://www.chrsmrrs.com/graphkerneldatasets/{name}.zip"
-    tasks: tuple[TaskName, ...] = ("graph_class", *structure)
+    tasks: tuple[TaskName, ...] = ("graph-classification", *structure)
     return Entry(name, "many graphs", num_graphs, tasks, source, _TU, f"TUDataset/{name}/raw", "tu")
 
 
 def _planetoid(name: str) -> Entry:
     source = "https://github.com/kimiyoung/planetoid/raw/master/data"
-    return Entry(name, "one graph", 1, ("node_class", "link"), source, _PLANETOID, f"Planetoid/{name}/raw", "planetoid")
+    tasks: tuple[TaskName, ...] = ("node-classification", "link-prediction")
+    return Entry(name, "one graph", 1, tasks, source, _PLANETOID, f"Planetoid/{name}/raw", "planetoid")
 
 
 def _released(name: str, num_graphs: int) -> Entry:
@@ -70,7 +79,7 @@ CATALOGUE: dict[str, Entry] = {
             "ogbg-molhiv",
             "many graphs",
             41127,
-            ("graph_class",),
+            ("graph-classification",),
             "http://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download/hiv.zip",
             "Hu et al., Open Graph Benchmark, NeurIPS 2020; Wu et al., MoleculeNet, Chem. Sci. 9, 2018",
             "ogbg_molhiv",

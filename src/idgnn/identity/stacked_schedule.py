@@ -20,54 +20,53 @@ class StackedSchedule:
     """
 
     def __init__(self, schedule: Schedule, nodes: Space, cutter: Cutter) -> None:
-        self.schedule, self.nodes = schedule, nodes
-        # A network on all rows has one round, many times.
         distinct = list({id(round_): round_ for round_ in schedule.rounds}.values())
         owner = nodes.owner[schedule.node]
-        self.first = sources = cutter.add(owner, blocks_of(owner, distinct[0].split))
-        self.rounds: dict[int, StackedRound] = {}
+        sources = cutter.space(owner, blocks_of(owner, distinct[0].split))
+        self.node = cutter.field(sources, schedule.node, nodes)
+        self.rounds: list[StackedRound] = []
         for i, round_ in enumerate(distinct):
-            following = distinct[i + 1] if i + 1 < len(distinct) else None
-            owner = sources.owner[round_.previous]
-            if following is None and len(distinct) < len(schedule.rounds):
-                targets = sources
+            if len(distinct) < len(schedule.rounds):
+                targets = sources  # a network on all rows has one round, many times
             else:
-                targets = cutter.add(owner, blocks_of(owner, None if following is None else following.split))
-            self.rounds[id(round_)] = StackedRound(round_, sources, targets, cutter)
+                owner = sources.owner[round_.previous]
+                split = distinct[i + 1].split if i + 1 < len(distinct) else None
+                targets = cutter.space(owner, blocks_of(owner, split))
+            self.rounds.append(StackedRound(round_, sources, targets, cutter))
             sources = targets
-        self.last = sources
-        self.queries = cutter.add(sources.owner[schedule.answer])
+        self.times = len(schedule.rounds) // len(distinct)
+        self.queries = cutter.space(sources.owner[schedule.answer])
+        self.answer = cutter.field(self.queries, schedule.answer, sources)
 
     def cut(self, cut: Cut) -> Schedule:
         """The schedule of the graphs that were cut out."""
-        made = {key: round_.cut(cut) for key, round_ in self.rounds.items()}
-        return Schedule(
-            cut.send(self.schedule.node, self.first, self.nodes),
-            tuple(made[id(round_)] for round_ in self.schedule.rounds),
-            cut.send(self.schedule.answer, self.queries, self.last),
-        )
+        rounds = tuple(round_.cut(cut) for round_ in self.rounds)
+        return Schedule(cut[self.node], rounds * self.times, cut[self.answer])
 
 
 class StackedRound:
     """One round, from the space of its source rows to that of its target rows."""
 
     def __init__(self, round_: Round, sources: Space, targets: Space, cutter: Cutter) -> None:
-        self.round, self.sources, self.targets = round_, sources, targets
+        self.sources, self.targets = sources, targets
         self.plain_blocks = int(sources.block[round_.split - 1]) + 1 if round_.split else 0
+        self.previous = cutter.field(targets, round_.previous, sources)
+        sent = torch.cat([round_.plain.back.degree, round_.coloured.back.degree])  # by each source
+        self.sent = cutter.field(sources, sent)
         self.plain = StackedMessages(round_.plain, 0, sources, targets, cutter)
         self.coloured = StackedMessages(round_.coloured, round_.split, sources, targets, cutter)
 
     def cut(self, cut: Cut) -> Round:
         """The round of the graphs that were cut out."""
         split = sum(cut.sizes[self.sources.number][: self.plain_blocks])
-        num_sources = cut.size(self.sources)
+        sent = cut[self.sent]
         return Round(
-            num_sources,
+            cut.size(self.sources),
             cut.size(self.targets),
             split,
-            self.plain.cut(cut, 0, split),
-            self.coloured.cut(cut, split, num_sources),
-            cut.send(self.round.previous, self.targets, self.sources),
+            self.plain.cut(cut, 0, sent[:split]),
+            self.coloured.cut(cut, split, sent[split:]),
+            cut[self.previous],
         )
 
 
@@ -78,31 +77,28 @@ class StackedMessages:
     """
 
     def __init__(self, messages: Messages, first: int, sources: Space, targets: Space, cutter: Cutter) -> None:
-        self.sources, self.targets, self.edge = sources, targets, messages.edge
-        target = messages.target
-        self.forward = cutter.add(targets.owner[target], targets.block[target])
-        self.source = messages.source + first
-        self.received = messages.ptr.diff()
-        back = messages.back
+        target, back = messages.target, messages.back
+        forward = cutter.space(targets.owner[target], targets.block[target])
+        self.received = cutter.field(targets, messages.ptr.diff())
+        self.source = cutter.field(forward, messages.source + first, sources)
+        self.edge = cutter.field(forward, messages.edge)  # edges keep their ids: values per edge stay where they are
         sender = torch.repeat_interleave(back.degree, output_size=back.neighbour.numel()) + first
-        self.backward = cutter.add(sources.owner[sender], sources.block[sender])
-        self.target, self.position = back.neighbour, back.edge
-        self.sent = torch.bincount(self.source, minlength=sources.owner.numel())
+        backward = cutter.space(sources.owner[sender], sources.block[sender])
+        self.target = cutter.field(backward, back.neighbour, targets)
+        self.position = cutter.field(backward, back.edge, forward)
 
-    def cut(self, cut: Cut, first: int, last: int) -> Messages:
-        """The messages of the graphs that were cut out, whose sources are rows `first` to `last`."""
-        source = cut.send(self.source, self.forward, self.sources)
+    def cut(self, cut: Cut, first: int, sent: Tensor) -> Messages:
+        """The messages of the graphs that were cut out: sources begin at row `first` and have `sent` so many each."""
+        source = cut[self.source]
         return Messages(
             source - first if first else source,
-            _pointers(cut.take(self.received, self.targets)),
-            cut.take(self.edge, self.forward),  # edges keep their ids: values per edge stay where they are
-            Adjacency(
-                _pointers(cut.take(self.sent, self.sources)[first:last]),
-                cut.send(self.target, self.backward, self.targets),
-                cut.send(self.position, self.backward, self.forward),
-            ),
+            _pointers(cut[self.received]),
+            cut[self.edge],
+            Adjacency(_pointers(sent), cut[self.target], cut[self.position]),
         )
 
 
 def _pointers(count: Tensor) -> Tensor:
-    return torch.cat([count.new_zeros(1), count.cumsum(0)])
+    pointers = count.new_zeros(count.numel() + 1)
+    torch.cumsum(count, 0, out=pointers[1:])
+    return pointers

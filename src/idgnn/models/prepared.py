@@ -39,21 +39,24 @@ class PreparedGraphs:
                 "the network has layers of its own kind, and batches can be cut for the named layers alone (gcn, sage, "
                 "gat, gin, gine). Prepare every batch by itself."
             )
-        self.prepared = prepared
+        self.x, self.weight, self.edge_attr = prepared.x, prepared.weight, prepared.edge_attr
         self.cutter = Cutter(num_graphs)
-        self.nodes = self.cutter.add(owner)
+        self.nodes = self.cutter.space(owner)
         self.schedule = StackedSchedule(prepared.plan, self.nodes, self.cutter)
-        read = prepared.read
-        self.queries = self.schedule.queries if read is None else self.cutter.add(owner[read.node])
+        self.queries, self.node, self.colour = self.schedule.queries, None, None
+        if prepared.read is not None:
+            self.queries = self.cutter.space(owner[prepared.read.node])
+            self.node = self.cutter.field(self.queries, prepared.read.node, self.nodes)
+            if not prepared.read.own:
+                self.colour = self.cutter.field(self.queries, prepared.read.colour, self.nodes)
+        self.cutter.finish()
 
     def cut(self, graphs: Tensor) -> tuple[Prepared, Cut]:
         """For these graphs `[graphs]`, ids on the CPU; the second says which queries they have."""
         cut = self.cutter.cut(graphs)
-        whole, read = self.prepared, self.prepared.read
-        if read is not None:
-            node = cut.send(read.node, self.queries, self.nodes)
-            read = Queries(node, node if read.own else cut.send(read.colour, self.queries, self.nodes))
-        return (
-            Prepared(cut.take(whole.x, self.nodes), whole.weight, whole.edge_attr, self.schedule.cut(cut), read),
-            cut,
-        )
+        read = None
+        if self.node is not None:
+            node = cut[self.node]
+            read = Queries(node, node if self.colour is None else cut[self.colour])
+        x = cut.take(self.x, self.nodes)
+        return Prepared(x, self.weight, self.edge_attr, self.schedule.cut(cut), read), cut

@@ -47,22 +47,26 @@ class Part:
     def subset(self, graphs: Tensor) -> Part:
         """Some of the graphs `[graphs]`, ids on the CPU, in the order in which they are named."""
         cutter = Cutter(self.num_graphs)
-        nodes, edges = cutter.add(self.owner), cutter.add(self.owner[self.edge_index[1]])
-        queries = cutter.add(self.query_owner)
+        nodes, edges = cutter.space(self.owner), cutter.space(self.owner[self.edge_index[1]])
+        ends = [cutter.field(edges, end, nodes) for end in self.edge_index]
+        queries = cutter.space(self.query_owner)
+        asked = [] if self.queries is None else self.queries.view(-1, self.queries.size(-1)).unbind(0)
+        named = [cutter.field(queries, each, nodes) for each in asked]
+        cutter.finish()
         cut = cutter.cut(graphs)
-        picked, asked = cut.index[edges.number], self.queries
         target = self.target
         if target is not None:
             target = target[graphs.to(target.device)] if self.level == "graph" else cut.take(target, queries)
+        found = None if not named else torch.stack([cut[each] for each in named])
         return Part(
             self.level,
             x=cut.take(self.x, nodes),
-            edge_index=nodes.place[self.edge_index.index_select(1, picked)],
-            edge_attr=None if self.edge_attr is None else self.edge_attr[picked],
-            edge_weight=None if self.edge_weight is None else self.edge_weight[picked],
+            edge_index=torch.stack([cut[end] for end in ends]),
+            edge_attr=None if self.edge_attr is None else cut.take(self.edge_attr, edges),
+            edge_weight=None if self.edge_weight is None else cut.take(self.edge_weight, edges),
             owner=cut.graph(nodes),
             num_graphs=graphs.numel(),
-            queries=None if asked is None else nodes.place[asked.index_select(-1, cut.index[queries.number])],
+            queries=found[0] if found is not None and len(named) == 1 else found,
             target=target,
         )
 

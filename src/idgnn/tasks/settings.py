@@ -56,7 +56,7 @@ class TaskOptions:
     """Share of the edges of a graph that link prediction asks for; the others carry messages."""
 
     def __post_init__(self) -> None:
-        if not (0 < self.valid and 0 <= self.test and self.valid + self.test < 1):
+        if not (self.valid > 0 and self.test >= 0 and self.valid + self.test < 1):
             raise ValueError(
                 f"valid is {self.valid} and test is {self.test}, expected shares above 0 (test: 0 or above) that leave "
                 "something to train on, for example valid=0.2, test=0."

@@ -1,0 +1,46 @@
+"""Where and with what a figure was measured."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def describe(device: str = "cpu") -> dict[str, Any]:
+    """Date, machine and versions."""
+    machine: dict[str, Any] = {
+        "processor": processor(),
+        "threads": torch.get_num_threads(),
+        "system": platform.system(),
+    }
+    if device.startswith("cuda"):
+        machine["gpu"] = torch.cuda.get_device_name(device)
+    return {
+        "date": datetime.date.today().isoformat(),
+        "machine": machine,
+        "versions": {name: _version(name) for name in ("idgnn", "torch", "torch-geometric")}
+        | {"python": platform.python_version()},
+    }
+
+
+def processor() -> str:
+    """The name of the processor, where the system tells it."""
+    info = Path("/proc/cpuinfo")
+    names = (
+        [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        if info.exists()
+        else []
+    )
+    return names[0] if names else platform.processor()
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # run from a checkout that was not installed
+        return "checkout"

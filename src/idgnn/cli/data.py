@@ -1,0 +1,113 @@
+"""`idgnn data`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import tyro
+
+Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]")]
+
+
+@dataclass(frozen=True)
+class DataVerb:
+    """List the datasets that are known by name, download them, or check their files.
+
+    idgnn data
+
+    idgnn data fetch ENZYMES Cora
+
+    idgnn data verify
+    """
+
+    action: tyro.conf.Positional[Literal["list", "fetch", "verify"]] = "list"
+    """What to do; verify without names checks all datasets that are here."""
+    names: tyro.conf.Positional[Names] = ()
+    """Datasets by name, in upper or lower case."""
+
+    def __call__(self) -> None:
+        """Does what is asked for every dataset, and then says all that went wrong."""
+        from idgnn.graphs.catalogue import NAMES
+
+        if self.action == "list":
+            _show(self.names or NAMES)
+            return
+        if self.action == "fetch" and not self.names:
+            raise ValueError("no dataset was named. Name some, for example idgnn data fetch ENZYMES.")
+        names = self.names or _here()
+        if not names:
+            raise ValueError("no dataset with files is here. Fetch one, for example idgnn data fetch ENZYMES.")
+        problems = []
+        for name in names:
+            try:
+                (_fetch if self.action == "fetch" else _verify)(name)
+            except ValueError as error:
+                problems.append(str(error))
+        if problems:
+            raise ValueError("\n".join(problems))
+
+
+def _show(names: tuple[str, ...]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from idgnn.graphs.catalogue import find
+    from idgnn.graphs.raw_files import is_available
+
+    entries = [find(name) for name in names]
+    cited = list(dict.fromkeys(entry.citation for entry in entries))
+    table = Table("name", "graphs", "kind", "labels for the tasks", "here", "cite", show_lines=True)
+    table.columns[0].no_wrap = True
+    table.columns[1].justify = "right"
+    for entry in entries:
+        here = "yes" if is_available(entry.name) else "no"
+        cite = f"({cited.index(entry.citation) + 1})"
+        table.add_row(entry.name, f"{entry.num_graphs:,}", entry.kind, ", ".join(entry.tasks), here, cite)
+    console = Console()
+    console.print(table)
+    for number, citation in enumerate(cited, 1):
+        console.print(f"({number}) {citation}", highlight=False, soft_wrap=True)
+    console.print("What is not here is downloaded when it is used, or by idgnn data fetch NAME.", highlight=False)
+
+
+def _here() -> tuple[str, ...]:
+    from idgnn.graphs.catalogue import CATALOGUE
+    from idgnn.graphs.raw_files import is_available
+
+    return tuple(name for name, entry in CATALOGUE.items() if entry.folder is not None and is_available(name))
+
+
+def _fetch(name: str) -> None:
+    from idgnn.graphs.catalogue import find
+    from idgnn.graphs.raw_files import is_available, locate
+
+    entry = find(name)
+    if entry.folder is None:
+        print(f"{entry.name}: is generated, there is nothing to fetch")
+        return
+    if not is_available(name):
+        print(f"{entry.name}: downloading from {entry.source}", flush=True)
+    from idgnn.graphs.load import fetch  # imports PyTorch: after the message, for it takes a while
+
+    fetch(name)
+    found = locate(entry)
+    assert found is not None
+    print(f"{entry.name}: is in {found.root / entry.folder}, {_files(len(found.expected))} as expected")
+
+
+def _verify(name: str) -> None:
+    from idgnn.graphs.catalogue import find
+    from idgnn.graphs.raw_files import expected, verify
+
+    entry = find(name)
+    problems = verify(name)
+    if problems:
+        print(f"{entry.name}: wrong")
+        raise ValueError("\n".join(problems))
+    number = len(expected(entry)) if entry.folder is not None else 0
+    print(f"{entry.name}: {_files(number)} as expected" if number else f"{entry.name}: is generated, it has no files")
+
+
+def _files(number: int) -> str:
+    return f"{number} file{'s' * (number != 1)}"

@@ -1,0 +1,180 @@
+"""Link prediction asks for edges that carry no messages, and for pairs that are no edges."""
+
+import random
+
+import hypothesis.strategies as st
+import networkx as nx
+import pytest
+import torch
+from hypothesis import given, settings
+from torch_geometric.data import Data
+
+from idgnn.graphs.dataset import Dataset
+from idgnn.graphs.schema import Schema
+from idgnn.graphs.synthetic import random_regular
+from idgnn.tasks.links import LinkPart, links_of_many_graphs, links_of_one_graph
+from idgnn.tasks.make import make_problem
+from idgnn.tasks.part import Part
+from idgnn.tasks.settings import TaskSettings
+
+LINKS = TaskSettings(name="link-prediction", valid=0.25, test=0.25)
+
+Pairs = set[tuple[int, int]]
+
+
+def as_set(pairs: torch.Tensor) -> Pairs:
+    return set(map(tuple, pairs.t().tolist()))
+
+
+def both_ways(pairs: Pairs) -> Pairs:
+    return pairs | {(v, u) for u, v in pairs}
+
+
+def asked_in(part: Part) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Positives and negatives."""
+    assert part.queries is not None and part.target is not None
+    yes, no = part.queries[:, part.target == 1], part.queries[:, part.target == 0]
+    return list(map(tuple, yes.t().tolist())), list(map(tuple, no.t().tolist()))
+
+
+@st.composite
+def undirected(draw, least: int = 4) -> Data:
+    """A random graph with both directions of its edges, and self-loops."""
+    size, chance, seed = draw(st.integers(least, 9)), draw(st.sampled_from([0.4, 0.7, 1.0])), draw(st.integers(0, 999))
+    graph = nx.gnp_random_graph(size, chance, seed=seed)
+    graph.add_edges_from((node, node) for node in range(0, size, 4))
+    edges = sorted(graph.to_directed().edges)
+    return Data(x=torch.ones(size, 1), edge_index=torch.tensor(edges).view(-1, 2).t(), num_nodes=size)
+
+
+def every_part(problem) -> dict[str, Part]:
+    return {"train": problem.train.epoch(torch.Generator().manual_seed(3)), **problem.held_out}
+
+
+@settings(max_examples=40)
+@given(st.lists(undirected(least=5), min_size=8, max_size=10), st.integers(0, 99))
+def test_of_many_graphs_no_positive_carries_messages_and_no_negative_is_an_edge(graphs, seed):
+    try:
+        problem = make_problem(Dataset("python", graphs), LINKS, seed)
+    except ValueError as error:  # all graphs of a part were too small
+        assert "no edge is left to ask for" in str(error)
+        return
+    seen: list[int] = []
+    for name, part in every_part(problem).items():
+        ids = problem.graph_ids[name]
+        seen += ids
+        assert part.num_graphs == len(ids)
+        yes, no = asked_in(part)
+        messages = as_set(part.edge_index)
+        assert not both_ways(set(yes)) & messages
+        start = torch.tensor([0, *(graphs[i].num_nodes for i in ids)]).cumsum(0).tolist()
+        edges = {(u + first, v + first) for i, first in zip(ids, start, strict=False) for u, v in graphs[i].edge_index.t().tolist()}
+        assert set(yes) | messages == edges, "an edge is lost"
+        assert both_ways(set(yes)) == set(yes), "an undirected edge is asked for in both directions"
+        assert not set(no) & edges and all(u != v for u, v in no)
+        for i, first, last in zip(ids, start, start[1:], strict=False):
+            inside = [pair for pair in no if first <= pair[0] < last]
+            assert all(first <= v < last for _, v in inside)
+            joined = sum(u != v for u, v in graphs[i].edge_index.t().tolist())
+            asked = sum(first <= u < last for u, _ in yes)
+            complete = joined == graphs[i].num_nodes * (graphs[i].num_nodes - 1)
+            assert asked > 0 and len(inside) == (0 if complete else asked)
+        owner = part.query_owner
+        assert bool((owner.diff() >= 0).all()), "queries lie graph by graph"
+    assert len(set(seen)) == len(seen)
+
+
+@settings(max_examples=40)
+@given(undirected(least=7), st.integers(0, 99), st.sampled_from([(0.25, 0.25), (0.3, 0.0), (0.1, 0.4)]))
+def test_of_one_graph_every_edge_has_one_part(graph, seed, shares):
+    valid, test = shares
+    task = TaskSettings(name="link-prediction", valid=valid, test=test)
+    edges = as_set(graph.edge_index)
+    joined = {(u, v) for u, v in edges if u < v}
+    try:
+        problem = make_problem(Dataset("python", [graph]), task, seed)
+    except ValueError as error:
+        assert "no edge is left to ask for" in str(error) and len(joined) < 10
+        return
+    parts = every_part(problem)
+    assert set(parts) == {"train", "valid", "test"} - ({"test"} if not test else set())
+    positives = {name: set(asked_in(part)[0]) for name, part in parts.items()}
+    for name, part in parts.items():
+        no = asked_in(part)[1]
+        messages = as_set(part.edge_index)
+        assert not both_ways(positives[name]) & messages
+        assert not set(no) & edges and all(u != v for u, v in no)
+        assert len(no) == len(asked_in(part)[0]) or len(joined) == graph.num_nodes * (graph.num_nodes - 1) / 2
+        for other in set(parts) - {name}:
+            assert not positives[name] & positives[other]
+        if name != "train":  # nothing that is held out is ever seen
+            for other in parts:
+                assert not positives[name] & as_set(parts[other].edge_index)
+            assert messages == edges - positives["valid"] - positives.get("test", set())
+    held = {name: len(positives[name]) / 2 / len(joined) for name in parts if name != "train"}
+    for name, share in (("valid", valid), ("test", test)):
+        if share:
+            assert abs(held[name] - share) <= 1 / len(joined)
+
+
+def regular_links(num_graphs: int = 4) -> LinkPart:
+    graphs = random_regular(num_graphs, num_nodes=12, degree=4, seed=1)
+    parts, _ = links_of_many_graphs(graphs, {"train": list(range(num_graphs))}, 0.3, torch.Generator(), False)
+    return parts["train"]
+
+
+def test_the_generator_of_an_epoch_decides_its_negatives():
+    part = regular_links()
+    drawn = [part.epoch(torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)]
+    assert torch.equal(drawn[0].queries, drawn[1].queries)
+    (first, one), (second, two) = asked_in(drawn[0]), asked_in(drawn[2])
+    assert first == second and one != two
+
+
+def test_negatives_reach_every_pair_that_is_no_edge():
+    """Over many epochs; in a small graph all of them come up."""
+    part = regular_links(1)
+    generator = torch.Generator().manual_seed(0)
+    seen = set().union(*(asked_in(part.epoch(generator))[1] for _ in range(60)))
+    assert seen == {(u, v) for u in range(12) for v in range(12) if u != v} - as_set(part.known)
+
+
+def test_graphs_too_small_to_give_an_edge_away_are_left_out():
+    tiny = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    none = Data(x=torch.ones(3, 1), edge_index=torch.empty(2, 0, dtype=torch.long))
+    graphs = [tiny, *random_regular(2, 10, 3), none]
+    parts, ids = links_of_many_graphs(graphs, {"train": [0, 1, 2, 3]}, 0.2, torch.Generator(), False)
+    assert ids == {"train": [1, 2]} and parts["train"].num_graphs == 2
+    with pytest.raises(ValueError, match="no edge is left to ask for in part 'valid'. Use more or larger graphs"):
+        links_of_many_graphs(graphs, {"train": [1], "valid": [0, 3]}, 0.2, torch.Generator(), False)
+
+
+def test_a_complete_graph_has_no_negatives():
+    graph = Data(x=torch.ones(5, 1), edge_index=torch.tensor([(u, v) for u in range(5) for v in range(5) if u != v]).t())
+    part = links_of_one_graph(graph, {"valid": 0.2}, 0.2, torch.Generator(), False)["train"].epoch(torch.Generator())
+    yes, no = asked_in(part)
+    assert yes and not no
+
+
+def test_directed_graphs_are_asked_in_the_direction_they_have():
+    rng = random.Random(0)
+    edges = {(u, v) for u, v in ((rng.randrange(12), rng.randrange(12)) for _ in range(60)) if u < v}
+    graph = Data(x=torch.ones(12, 1), edge_index=torch.tensor(sorted(edges)).t())
+    dataset = Dataset("python", [graph], Schema(directed=True))
+    problem = make_problem(dataset, LINKS, 0)
+    for part in every_part(problem).values():
+        yes, no = asked_in(part)
+        assert set(yes) <= edges and not set(no) & edges
+        assert not set(yes) & as_set(part.edge_index)
+    backwards = [pair for part in every_part(problem).values() for pair in asked_in(part)[1] if pair[0] > pair[1]]
+    assert backwards, "the other direction of an edge is no edge"
+
+
+def test_edge_features_and_weights_stay_with_their_edges():
+    graph = random_regular(1, 12, 4)[0]
+    graph.edge_weight = (graph.edge_index[0] * 100 + graph.edge_index[1]).float()
+    graph.edge_attr = torch.stack([graph.edge_index[0], graph.edge_index[1]], dim=1).float()
+    for part in links_of_one_graph(graph, {"valid": 0.3}, 0.3, torch.Generator(), False).values():
+        assert part.edge_weight is not None and part.edge_attr is not None
+        assert torch.equal(part.edge_weight, (part.edge_index[0] * 100 + part.edge_index[1]).float())
+        assert torch.equal(part.edge_attr, part.edge_index.t().float())

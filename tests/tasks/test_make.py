@@ -1,0 +1,351 @@
+"""From a dataset and a task to parts, queries and an objective."""
+
+from typing import get_args
+
+import networkx as nx
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from idgnn.graphs.dataset import Dataset
+from idgnn.graphs.labels import node_clustering
+from idgnn.graphs.synthetic import random_regular
+from idgnn.tasks.make import make_problem
+from idgnn.tasks.objective import Binary, Classes, Links, Quantity
+from idgnn.tasks.part import Part
+from idgnn.tasks.problem import Problem
+from idgnn.tasks.settings import LEVEL, TaskName, TaskSettings
+
+NAMES = get_args(TaskName)
+
+
+def small_graphs(number: int = 20, seed: int = 0) -> list[Data]:
+    """Graphs of different sizes that name themselves: x is the number of the graph and of the node."""
+    graphs = []
+    for i in range(number):
+        graph = nx.gnp_random_graph(6 + i % 4, 0.5, seed=seed + i)
+        edges = torch.tensor(sorted(graph.to_directed().edges)).view(-1, 2).t()
+        size = graph.number_of_nodes()
+        x = torch.stack([torch.full((size,), i), torch.arange(size)], dim=1).float()
+        graphs.append(Data(x=x, edge_index=edges))
+    return graphs
+
+
+def labelled(name: str, number: int = 20) -> list[Data]:
+    """Labels that a task of this name can be made from, a function of the number of the graph and of the node."""
+    graphs = small_graphs(number)
+    for i, graph in enumerate(graphs):
+        nodes = torch.arange(graph.num_nodes)
+        if name.startswith("node"):
+            graph.y = (nodes + i) % 3
+        elif name.startswith("graph"):
+            graph.y = torch.tensor([i % 3])
+        else:
+            graph.edge_label_index = torch.stack([nodes, nodes.flip(0)])
+            graph.edge_label = (nodes + i) % 3
+        if name.endswith("regression"):
+            graph.y = graph.y * 1.5
+    return graphs
+
+
+def dataset_for(name: str, number: int = 20) -> Dataset:
+    return Dataset("python", labelled(name, number))
+
+
+def parts_of(problem: Problem) -> dict[str, Part]:
+    return {"train": problem.train.epoch(torch.Generator().manual_seed(0)), **problem.held_out}
+
+
+def graphs_in(part: Part) -> list[int]:
+    return part.x[:, 0].unique().int().tolist()
+
+
+@pytest.mark.parametrize("options", [{}, {"test": 0.2}, {"split": "folds", "folds": 4, "fold": 3}])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_task_is_made_and_no_graph_is_in_two_parts(name, options):
+    dataset = dataset_for(name)
+    problem = make_problem(dataset, TaskSettings(name=name, bins=4, pairs=30, **options))
+    assert problem.level == LEVEL[name] and problem.in_channels == 2 and problem.edge_dim is None
+    parts = parts_of(problem)
+    assert list(parts) == ["train", "valid", "test"][: 3 if "test" in options else 2]
+    assert set(problem.graph_ids) == set(parts)
+    for part_name, part in parts.items():
+        assert graphs_in(part) == sorted(problem.graph_ids[part_name])
+        assert part.target is not None and part.level == problem.level
+        asked = part.num_graphs if part.level == "graph" else part.query_owner.numel()
+        assert part.target.numel() == asked > 0
+    seen = [i for ids in problem.graph_ids.values() for i in ids]
+    assert sorted(seen) == sorted(set(seen))
+    if name != "link-prediction":
+        assert sorted(seen) == list(range(20))
+    expected = {"link-prediction": Links, "node-regression": Quantity, "graph-regression": Quantity}.get(name, Classes)
+    assert type(problem.objective) is expected
+
+
+@pytest.mark.parametrize("name", ["node-classification", "graph-classification", "pair-classification"])
+def test_queries_and_labels_stay_together(name):
+    """Labels were made from the numbers of graph and node, which the features still tell."""
+    problem = make_problem(dataset_for(name), TaskSettings(name=name), seed=5)
+    for part in parts_of(problem).values():
+        if part.level == "graph":
+            first = torch.cat([torch.zeros(1, dtype=torch.bool), part.owner.diff() > 0])
+            first[0] = True
+            expected = part.x[first, 0] % 3
+        elif part.queries is None:
+            expected = part.x.sum(1) % 3
+        else:
+            expected = part.x[part.queries if part.queries.dim() == 1 else part.queries[0]].sum(1) % 3
+        assert torch.equal(part.target, expected.long())
+
+
+def test_the_labels_of_clustering_are_those_of_the_graphs():
+    graphs = small_graphs()
+    problem = make_problem(Dataset("python", graphs), TaskSettings(name="node-clustering", bins=4))
+    expected = node_clustering(graphs, 4)
+    for name, part in parts_of(problem).items():
+        assert torch.equal(part.target, torch.cat([expected[i].y for i in problem.graph_ids[name]]))
+
+
+def test_the_distances_of_shortest_paths_are_those_of_networkx():
+    graphs = small_graphs()
+    problem = make_problem(Dataset("python", graphs), TaskSettings(name="shortest-path", pairs=40, cutoff=2))
+    for part in parts_of(problem).values():
+        graph = nx.DiGraph(list(map(tuple, part.edge_index.t().tolist())))
+        graph.add_nodes_from(range(part.x.size(0)))
+        for read, coloured, label in zip(*part.queries.tolist(), part.target.tolist(), strict=True):
+            assert label == min(2, nx.shortest_path_length(graph, coloured, read))
+
+
+def test_the_seed_decides_the_split_and_nothing_else():
+    dataset = dataset_for("shortest-path")
+    task = TaskSettings(name="shortest-path", pairs=20)
+    one, again, other = (make_problem(dataset, task, seed) for seed in (1, 1, 2))
+    assert one.graph_ids == again.graph_ids != other.graph_ids
+
+    def labels(problem):
+        """For each graph, its pairs and their labels."""
+        return {
+            graph: part.subset(torch.tensor([place])).queries.tolist()
+            for name, part in parts_of(problem).items()
+            for place, graph in enumerate(problem.graph_ids[name])
+        }
+
+    assert labels(one) == labels(other)
+
+
+def test_folds_hold_out_every_graph_once_with_the_classes_in_equal_shares():
+    dataset = dataset_for("graph-classification", 30)
+    held = []
+    for fold in range(5):
+        problem = make_problem(dataset, TaskSettings(name="graph-classification", split="folds", folds=5, fold=fold))
+        held += problem.graph_ids["valid"]
+        assert problem.held_out["valid"].target.bincount().tolist() == [2, 2, 2]
+    assert sorted(held) == list(range(30))
+
+
+def test_the_provided_split_is_kept():
+    split = {"train": torch.tensor([4, 1, 0]), "valid": torch.tensor([2]), "test": torch.tensor([5, 3])}
+    dataset = Dataset("python", labelled("graph-classification", 6), provided_split=split)
+    problem = make_problem(dataset, TaskSettings(name="graph-classification", split="provided"))
+    assert {name: sorted(ids) for name, ids in problem.graph_ids.items()} == {
+        "train": [0, 1, 4],
+        "valid": [2],
+        "test": [3, 5],
+    }
+    with pytest.raises(ValueError, match="comes without a split"):
+        make_problem(dataset_for("graph-classification"), TaskSettings(name="graph-classification", split="provided"))
+
+
+def test_a_provided_split_without_a_training_part_is_refused():
+    dataset = Dataset("python", labelled("graph-classification", 6), provided_split={"valid": torch.tensor([2, 3])})
+    with pytest.raises(ValueError, match="train"):
+        make_problem(dataset, TaskSettings(name="graph-classification", split="provided"))
+
+
+def one_graph(**values) -> Dataset:
+    graph = random_regular(1, 40, 3)[0]
+    graph.x = torch.arange(40).float().unsqueeze(-1)
+    for name, value in values.items():
+        graph[name] = value
+    return Dataset("python", [graph])
+
+
+def test_the_nodes_of_one_graph_are_split():
+    y = torch.arange(40) % 4
+    problem = make_problem(one_graph(y=y), TaskSettings(name="node-classification", test=0.2), seed=3)
+    parts = parts_of(problem)
+    for part in parts.values():
+        assert torch.equal(part.target, y[part.queries]) and part.x.size(0) == 40
+    asked = torch.cat([part.queries for part in parts.values()])
+    assert sorted(asked.tolist()) == list(range(40))
+    assert [part.queries.numel() for part in parts.values()] == [24, 8, 8]
+
+
+def test_folds_of_the_nodes_of_one_graph():
+    y, held = torch.arange(40) % 4, []
+    for fold in range(5):
+        task = TaskSettings(name="node-classification", split="folds", folds=5, fold=fold)
+        part = make_problem(one_graph(y=y), task).held_out["valid"]
+        assert torch.equal(part.target, y[part.queries]) and part.target.bincount().tolist() == [2] * 4
+        held += part.queries.tolist()
+    assert sorted(held) == list(range(40))
+
+
+def test_the_masks_of_one_graph_are_its_provided_split():
+    y = torch.arange(40) % 4
+    y[3] = -1
+    masks = {"train_mask": torch.arange(40) < 20, "val_mask": torch.arange(40) >= 30}
+    problem = make_problem(one_graph(y=y, **masks), TaskSettings(name="node-classification", split="provided"))
+    assert sorted(problem.train.queries.tolist()) == [i for i in range(20) if i != 3]
+    assert sorted(problem.held_out["valid"].queries.tolist()) == list(range(30, 40))
+
+
+@pytest.mark.parametrize("split", ["random", "folds"])
+@pytest.mark.parametrize("name", ["node-classification", "node-regression"])
+@pytest.mark.parametrize("number", [1, 20])
+def test_nodes_without_a_label_are_never_asked_about(name, split, number):
+    graphs = labelled(name, number) if number > 1 else one_graph(y=torch.arange(40) % 3).graphs
+    unknown = torch.nan if name == "node-regression" else -1
+    known = 0
+    for graph in graphs:
+        graph.y = graph.y.double() if name == "node-regression" else graph.y
+        graph.y[::3] = unknown
+        known += int((graph.y >= 0).sum())
+    graphs[-1].y[1:] = graphs[-1].y[1:] if number == 1 else unknown  # all of them: in no part
+    known -= 0 if number == 1 else int((torch.arange(graphs[-1].num_nodes) % 3 > 0).sum())
+    problem = make_problem(Dataset("python", graphs), TaskSettings(name=name, split=split, folds=4))
+    targets = torch.cat([part.target for part in parts_of(problem).values()])
+    assert targets.numel() == known and bool((targets >= 0).all())
+    if number > 1:
+        assert sorted(i for ids in problem.graph_ids.values() for i in ids) == list(range(number - 1))
+
+
+@pytest.mark.parametrize("name", ["graph-classification", "graph-regression"])
+def test_graphs_without_a_label_are_in_no_part(name):
+    graphs = labelled(name)
+    for graph in graphs[::4]:
+        graph.y = torch.tensor([torch.nan if name == "graph-regression" else -1])
+    problem = make_problem(Dataset("python", graphs), TaskSettings(name=name))
+    assert sorted(i for ids in problem.graph_ids.values() for i in ids) == [i for i in range(20) if i % 4]
+    assert all(bool((part.target >= 0).all()) for part in parts_of(problem).values())
+
+
+def test_pairs_without_a_label_are_never_asked_about():
+    graphs = labelled("pair-classification")
+    for graph in graphs:
+        graph.edge_label[0] = -1
+    problem = make_problem(Dataset("python", graphs), TaskSettings(name="pair-classification"))
+    for part in parts_of(problem).values():
+        assert bool((part.target >= 0).all()) and part.target.numel() == part.queries.size(1)
+
+
+def test_every_label_of_a_pair_needs_its_pair():
+    graphs = labelled("pair-classification")
+    graphs[0].edge_label = graphs[0].edge_label[:-1]
+    with pytest.raises(ValueError, match="edge_label"):
+        make_problem(Dataset("python", graphs), TaskSettings(name="pair-classification"))
+
+
+@pytest.mark.parametrize("name", ["node-classification", "graph-classification", "pair-classification"])
+@pytest.mark.parametrize("dtype", [torch.int32, torch.uint8, torch.int16])
+def test_labels_may_be_small_whole_numbers(name, dtype):
+    graphs = labelled(name)
+    for graph in graphs:
+        for key in ("y", "edge_label"):
+            if graph.get(key) is not None:
+                graph[key] = graph[key].to(dtype)
+    problem = make_problem(Dataset("python", graphs), TaskSettings(name=name))
+    target = problem.train.target
+    assert problem.objective.loss(torch.zeros(target.numel(), 3), target).isfinite()
+
+
+@pytest.mark.parametrize("name", ["node-regression", "graph-regression"])
+def test_quantities_may_be_negative_whole_numbers(name):
+    graphs = labelled(name)
+    for i, graph in enumerate(graphs):
+        graph.y = torch.full_like(graph.y, i - 10, dtype=torch.long)
+    problem = make_problem(Dataset("python", graphs), TaskSettings(name=name))
+    assert min(float(part.target.min()) for part in parts_of(problem).values()) == -10
+
+
+def test_two_classes_are_yes_and_no():
+    graphs = labelled("graph-classification")
+    for i, graph in enumerate(graphs):
+        graph.y = torch.tensor([[i % 2]])  # as some PyG datasets have it
+    assert make_problem(Dataset("python", graphs), TaskSettings(name="graph-classification")).objective == Binary()
+
+
+def test_a_class_that_training_never_sees_is_counted():
+    graphs = labelled("graph-classification")
+    for graph in graphs:
+        graph.y = torch.tensor([0])
+    graphs[7].y = torch.tensor([5])
+    problem = make_problem(Dataset("python", graphs), TaskSettings(name="graph-classification"))
+    assert problem.objective == Classes(6)
+
+
+def test_quantities_are_standardised_by_the_training_part_alone():
+    problem = make_problem(dataset_for("graph-regression"), TaskSettings(name="graph-regression"))
+    assert problem.objective == Quantity.of(problem.train.target)
+
+
+@pytest.mark.parametrize("name", ["node-classification", "node-regression", "graph-classification", "graph-regression"])
+def test_graphs_without_labels_are_refused(name):
+    level = name.split("-")[0]
+    with pytest.raises(ValueError, match=rf"has no y, but {name} expects .* Name the column with the labels"):
+        make_problem(Dataset("python", small_graphs()), TaskSettings(name=name))
+    other = labelled("graph-classification" if level == "node" else "node-classification")
+    with pytest.raises(ValueError, match=rf"has a y of shape .* but {name} expects"):
+        make_problem(Dataset("python", other), TaskSettings(name=name))
+    unknown = labelled(name)
+    for graph in unknown:
+        graph.y = torch.full_like(graph.y, torch.nan if graph.y.is_floating_point() else -1)
+    with pytest.raises(ValueError, match=rf"nothing is known about python for {name}"):
+        make_problem(Dataset("python", unknown), TaskSettings(name=name))
+
+
+def test_one_graph_without_labels_is_refused():
+    with pytest.raises(ValueError, match="nothing is known about python for node-classification"):
+        make_problem(one_graph(y=torch.full((40,), -1)), TaskSettings(name="node-classification"))
+
+
+def test_graphs_without_pairs_are_refused():
+    with pytest.raises(ValueError, match="has no pairs for pair-classification. Set edge_label_index"):
+        make_problem(Dataset("python", small_graphs()), TaskSettings(name="pair-classification"))
+
+
+def test_quantities_are_no_classes():
+    with pytest.raises(ValueError, match="labels are quantities, such as .* Use graph-regression"):
+        make_problem(dataset_for("graph-regression"), TaskSettings(name="graph-classification"))
+
+
+def test_one_class_is_no_task():
+    dataset = one_graph(y=torch.zeros(40, dtype=torch.long))
+    with pytest.raises(ValueError, match="all labels for node-classification are the same, expected at least two"):
+        make_problem(dataset, TaskSettings(name="node-classification"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_graphs_are_refused(name):
+    with pytest.raises(ValueError, match=r"nothing is known|0 graphs"):
+        make_problem(Dataset("python", []), TaskSettings(name=name))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"valid": 0.0}, "valid is 0.0 and test is 0.0"),
+        ({"valid": 0.6, "test": 0.4}, "leave something to train on"),
+        ({"test": -0.1}, "test is -0.1"),
+        ({"supervision": 1.0}, "supervision is 1.0"),
+        ({"fold": 10}, "fold is 10 of 10"),
+        ({"folds": 1}, "fold is 0 of 1"),
+        ({"bins": 0}, "bins is 0, expected at least 1"),
+        ({"pairs": 0}, "pairs is 0"),
+        ({"cutoff": 0}, "cutoff is 0"),
+        ({"name": "graph-colouring"}, "the task is 'graph-colouring', expected one of node-classification"),
+    ],
+)
+def test_settings_that_make_no_task_are_refused(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        TaskSettings(**{"name": "graph-clustering", **options})

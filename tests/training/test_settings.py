@@ -1,0 +1,48 @@
+"""A whole run as one value, and as JSON and back."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from idgnn.graphs.settings import FileSource, Selection
+from idgnn.models.settings import ModelSettings
+from idgnn.tasks.settings import TaskSettings
+from idgnn.training.options import TrainOptions
+from idgnn.training.seeds import generator_of, seed_of
+from idgnn.training.settings import RunSettings
+
+FILES = FileSource(Path("a/edges.csv"), Path("nodes.csv"), None, "label", directed=True, ignore=("id", "name"))
+RUNS = (
+    RunSettings("ScaleFree", TaskSettings(name="node-clustering")),
+    RunSettings(
+        FILES,
+        TaskSettings(name="link-prediction", valid=0.1, test=0.2, supervision=0.3),
+        ModelSettings(conv="gine", layers=4, width=None, budget=100),
+        TrainOptions(lr=0.1, precision="bf16", keep="best"),
+        Selection(min_nodes=3, smallest=5),
+        seed=7,
+    ),
+    RunSettings(FileSource(Path("edges.csv")), TaskSettings(name="graph-regression")),
+)
+
+
+@pytest.mark.parametrize("settings", RUNS)
+def test_settings_survive_json(settings):
+    assert RunSettings.from_dict(json.loads(json.dumps(settings.as_dict()))) == settings
+
+
+@pytest.mark.parametrize("group", ["task", "model", "training", "selection"])
+def test_settings_of_another_version_are_refused(group):
+    values = RUNS[0].as_dict()
+    values[group]["colour"] = "red"
+    with pytest.raises(ValueError, match=r"settings \['colour'\] that this version of idgnn does not know"):
+        RunSettings.from_dict(values)
+
+
+def test_every_purpose_has_a_seed_of_its_own():
+    asked = [(seed, purpose, epoch) for seed in (0, 1, 10) for purpose in ("order", "queries") for epoch in (0, 1, 11)]
+    seeds = [seed_of(*each) for each in asked]
+    assert len(set(seeds)) == len(asked) and all(0 <= seed < 2**63 for seed in seeds)
+    assert seeds == [seed_of(*each) for each in asked]
+    assert generator_of(3, "order", 1).initial_seed() == seed_of(3, "order", 1)

@@ -1,0 +1,117 @@
+"""Tables are written as a whole, in three formats, and read back as they were."""
+
+import csv
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from idgnn.tasks.part import stack
+from idgnn.training import tables
+from idgnn.training.files import replacing, write_text
+from idgnn.training.tables import answer_columns, named, query_columns, write_table
+
+TABLE = {
+    "graph": ["first", "zweiter, mit Komma", 'with "quotes"'],
+    "node": [0, 7, 123456789],
+    "probability": [0.1, 1e-30, 0.30000001192092896],
+}
+
+
+def test_csv_is_read_back(tmp_path):
+    write_table(TABLE, tmp_path / "new" / "table.csv")
+    with (tmp_path / "new" / "table.csv").open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    assert header == list(TABLE)
+    assert [(name, int(node), float(p)) for name, node, p in rows] == list(zip(*TABLE.values(), strict=True))
+
+
+def test_npz_is_read_back_without_pickle(tmp_path):
+    write_table(TABLE, tmp_path / "table.npz")
+    with np.load(tmp_path / "table.npz", allow_pickle=False) as read:
+        assert {name: read[name].tolist() for name in TABLE} == TABLE
+        assert set(read.files) == set(TABLE)
+
+
+def test_parquet_is_read_back(tmp_path):
+    pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    write_table(TABLE, tmp_path / "table.parquet")
+    assert parquet.read_table(tmp_path / "table.parquet").to_pydict() == TABLE
+
+
+def test_parquet_without_pyarrow_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(ValueError, match="needs pyarrow: pip install pyarrow, or write .csv or .npz"):
+        write_table(TABLE, tmp_path / "table.parquet")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["table.xlsx", "table", "table.csv.gz"])
+def test_other_formats_are_refused(tmp_path, name):
+    with pytest.raises(ValueError, match="expected a name that ends in .csv, .parquet, .npz"):
+        write_table(TABLE, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.npz"])
+def test_a_table_is_never_half_there(tmp_path, monkeypatch, name):
+    path = tmp_path / name
+    path.write_bytes(b"what was there before")
+
+    def half(file, *_, **__):
+        file.write(b"half a file")
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(tables.np, "savez_compressed", half)
+    longer = {**TABLE, "label": ["a"]}  # the second row cannot be made
+    with pytest.raises((OSError, ValueError)):
+        write_table(longer if name.endswith("csv") else TABLE, path)
+    assert path.read_bytes() == b"what was there before"
+    assert list(tmp_path.iterdir()) == [path], "nothing is left lying around"
+
+
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "deep" / "file.txt"
+    write_text(path, "one ü")
+    assert path.read_text(encoding="utf-8") == "one ü"
+    with pytest.raises(KeyboardInterrupt), replacing(path) as temporary:
+        temporary.write_text("two")
+        assert path.read_text(encoding="utf-8") == "one ü"
+        raise KeyboardInterrupt
+    assert path.read_text(encoding="utf-8") == "one ü" and list(path.parent.iterdir()) == [path]
+
+
+def two_graphs() -> list[Data]:
+    return [Data(num_nodes=size, edge_index=torch.tensor([[0], [1]])) for size in (3, 2)]
+
+
+def test_rows_are_about_nodes_of_their_graph():
+    graphs = two_graphs()
+    every = query_columns(stack("node", graphs), graphs, [10, 20])
+    assert every == {"graph": [10, 10, 10, 20, 20], "node": [0, 1, 2, 0, 1]}
+    some = stack("node", graphs, [torch.tensor([2, 0]), torch.tensor([1])])
+    assert query_columns(some, graphs, [10, 20]) == {"graph": [10, 10, 20], "node": [2, 0, 1]}
+    pairs = stack("pair", graphs, [torch.tensor([[2, 0], [0, 0]]), torch.tensor([[1], [0]])])
+    expected = {"graph": [10, 10, 20], "source": [2, 0, 1], "target": [0, 0, 0]}
+    assert query_columns(pairs, graphs, [10, 20]) == expected
+    assert query_columns(stack("graph", graphs), graphs, [10, 20]) == {"graph": [10, 20]}
+
+
+def test_rows_have_the_names_that_the_user_gave():
+    graphs = two_graphs()
+    graphs[0].node_name, graphs[0].graph_name = ["Ada", "Bob", "Cy"], "club"
+    table = query_columns(stack("pair", graphs, [torch.tensor([[2], [0]]), torch.tensor([[1], [0]])]), graphs, [0, 1])
+    assert table == {"graph": ["club", 1], "source": ["Cy", 1], "target": ["Ada", 0]}
+
+
+def test_classes_have_the_names_that_the_user_gave():
+    columns = {"class": torch.tensor([1, 0]), "probability_0": torch.tensor([0.25, 1.0]), "probability_1": torch.ones(2)}
+    assert answer_columns(columns, None)["class"] == [1, 0]
+    table = answer_columns(columns, ["cat", "dog"])
+    assert table == {"class": ["dog", "cat"], "probability_cat": [0.25, 1.0], "probability_dog": [1.0, 1.0]}
+    assert named(torch.tensor([0.5]), ["cat", "dog"]) == [0.5]

@@ -1,0 +1,205 @@
+"""The training loop: it learns, it repeats itself bit for bit, and it says when it goes astray."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.optim.lr_scheduler import CosineAnnealingLR
+
+from idgnn.models.settings import ModelSettings
+from idgnn.training.options import TrainOptions
+from idgnn.training.trainer import DivergedError, Trainer
+from tests.training.small_problems import (
+    QUICK,
+    SMALL,
+    TASKS,
+    assert_same_weights,
+    network_for,
+    problem_for,
+    trainer_for,
+    weights,
+)
+
+
+def without_time(epochs) -> list:
+    return [replace(epoch, seconds=0) for epoch in epochs]
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_loss_goes_down_and_the_metric_gets_better(task):
+    problem = problem_for(task)
+    trainer = trainer_for(problem, replace(QUICK, epochs=25), replace(SMALL, width=16))
+    before = trainer.answer("valid")
+    epochs = list(trainer.epochs())
+    assert [epoch.epoch for epoch in epochs] == list(range(1, 26))
+    assert epochs[-1].loss < 0.8 * epochs[0].loss
+    if task not in ("link-prediction", "graph-classification"):  # held-out graphs that are predictable
+        metric = problem.objective.metric
+        first = problem.objective.measure(before.out, before.target, before.graph)[metric]
+        last = epochs[-1].metrics["valid"][metric]
+        assert (last > first) == problem.objective.higher_is_better and last != first
+
+
+@pytest.mark.parametrize("conv", ["gcn", "sage", "gat", "gin"])
+def test_a_run_repeats_bit_for_bit_on_two_threads(conv, two_threads):
+    problem = problem_for("shortest-path", 48)
+    model = ModelSettings(conv=conv, identity="full", width=64, layers=3)
+    runs = []
+    for _ in range(2):
+        torch.manual_seed(len(runs))  # what was drawn before must not matter
+        trainer = trainer_for(problem, replace(QUICK, epochs=2, batch_size=16), model)
+        runs.append((without_time(trainer.epochs()), weights(trainer), trainer.answer("valid").out))
+    assert runs[0][0] == runs[1][0]
+    assert_same_weights(runs[0][1], runs[1][1])
+    assert torch.equal(runs[0][2], runs[1][2])
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_seed_is_all_that_is_random(task):
+    problem = problem_for(task)
+    runs = []
+    for seed, noise in ((0, 1), (0, 2), (1, 1)):
+        trainer = Trainer(network_for(problem), problem, QUICK, seed)
+        torch.manual_seed(noise)
+        list(trainer.epochs())
+        runs.append(weights(trainer))
+    assert_same_weights(runs[0], runs[1])
+    assert any(not torch.equal(runs[0][name], runs[2][name]) for name in runs[0])
+
+
+def test_the_cosine_is_that_of_pytorch():
+    trainer = trainer_for(problem_for("graph-classification"), replace(QUICK, epochs=7, lr=0.03))
+    optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.03)
+    schedule = CosineAnnealingLR(optimiser, T_max=7)
+    for epoch in trainer.epochs():
+        assert math.isclose(epoch.lr, schedule.get_last_lr()[0], rel_tol=1e-9)
+        assert all(group["lr"] == epoch.lr for group in trainer.optimiser.param_groups)
+        optimiser.step()
+        schedule.step()
+    assert abs(schedule.get_last_lr()[0]) < 1e-12, "the rate would be 0 after the last epoch"
+
+
+def test_a_constant_rate_stays():
+    trainer = trainer_for(problem_for("graph-classification"), replace(QUICK, schedule="constant", lr=0.02))
+    assert {epoch.lr for epoch in trainer.epochs()} == {0.02}
+
+
+def test_one_epoch_by_hand():
+    """One batch of all graphs: a step of Adam with L2 penalty on the mean loss."""
+    problem = problem_for("node-clustering")
+    options = replace(QUICK, epochs=1, batch_size=100, weight_decay=0.1)
+    trainer = trainer_for(problem, options)
+    model = network_for(problem)
+    optimiser = torch.optim.Adam(model.parameters(), lr=options.lr, weight_decay=0.1)
+    (epoch,) = trainer.epochs()
+    part = problem.train
+    out = model(model.encoder.prepare(part.x, part.edge_index), part.owner, part.num_graphs)
+    loss = problem.objective.loss(out, part.target)
+    loss.backward()
+    optimiser.step()
+    assert math.isclose(epoch.loss, float(loss.detach()), rel_tol=1e-5) and epoch.steps == 1
+    for mine, other in zip(trainer.model.parameters(), model.parameters(), strict=True):
+        assert torch.allclose(mine, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("task", ["graph-classification", "node-regression"])
+def test_the_best_epoch_is_kept(task):
+    problem = problem_for(task)
+    trainer = trainer_for(problem, replace(QUICK, epochs=8, lr=0.1, schedule="constant", keep="best"))
+    seen, scores = [], []
+    for epoch in trainer.epochs():
+        seen.append(weights(trainer))
+        value = epoch.metrics["valid"][problem.objective.metric]
+        scores.append(value if problem.objective.higher_is_better else -value)
+    best = scores.index(max(scores))  # of several equal ones the first
+    assert trainer.best_epoch == best + 1 and trainer.best_score == max(scores)
+    trainer.finish()
+    assert_same_weights(weights(trainer), seen[best])
+
+
+def test_the_last_epoch_is_kept_unless_asked_otherwise():
+    trainer = trainer_for(problem_for("node-regression"), replace(QUICK, epochs=4))
+    list(trainer.epochs())
+    last = weights(trainer)
+    trainer.finish()
+    assert_same_weights(weights(trainer), last)
+    assert trainer.best_epoch > 0 and not trainer.best_weights
+
+
+def test_held_out_parts_are_looked_at_when_asked_and_at_the_end():
+    trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, epochs=7, eval_every=3))
+    assert [epoch.epoch for epoch in trainer.epochs() if epoch.metrics] == [3, 6, 7]
+
+
+def test_looking_at_held_out_parts_changes_nothing():
+    problem = problem_for("link-prediction")
+    one, other = (trainer_for(problem, replace(QUICK, epochs=4, eval_every=every)) for every in (1, 4))
+    list(one.epochs()), list(other.epochs())
+    assert_same_weights(weights(one), weights(other))
+    assert one.model.training
+
+
+def test_training_that_goes_astray_is_stopped():
+    problem = problem_for("node-regression")
+    trainer = trainer_for(problem, replace(QUICK, epochs=50, lr=1e30, schedule="constant"))
+    with pytest.raises(DivergedError, match=r"the loss of epoch \d+ is (nan|inf). Try a lower learning rate than 1e\+30"):
+        list(trainer.epochs())
+
+
+def test_bfloat16_runs_and_learns():
+    problem = problem_for("shortest-path")
+    options = replace(QUICK, epochs=15, precision="bf16")
+    trainer = trainer_for(problem, options, replace(SMALL, width=16))
+    epochs = list(trainer.epochs())
+    assert epochs[-1].loss < 0.8 * epochs[0].loss
+    assert all(parameter.dtype == torch.float32 for parameter in trainer.model.parameters())
+    full = trainer_for(problem, replace(options, precision="float32"), replace(SMALL, width=16))
+    difference = abs(next(full.epochs()).loss - epochs[0].loss)
+    assert 0 < difference < 0.1, "products of matrices are rounded to bfloat16, no more"
+
+
+def test_compiled_it_is_the_same_network(monkeypatch):
+    """With a backend that captures graphs without generating code for them, which takes a minute."""
+    compile_ = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda model, dynamic: compile_(model, dynamic=dynamic, backend="aot_eager"))
+    torch._dynamo.reset()
+    problem = problem_for("shortest-path")
+    runs = []
+    for compiled in (False, True):
+        trainer = trainer_for(problem, replace(QUICK, epochs=2, compile=compiled))
+        assert (trainer.network is trainer.model) != compiled
+        runs.append(list(trainer.epochs()))
+    for plain, other in zip(*runs, strict=True):
+        assert math.isclose(plain.loss, other.loss, rel_tol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"epochs": 0}, "epochs is 0, expected a whole number of at least 1"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"eval_every": 0}, "eval_every is 0"),
+        ({"lr": 0.0}, "lr is 0.0, expected a learning rate above 0"),
+        ({"lr": math.nan}, "lr is nan"),
+        ({"weight_decay": -1.0}, "weight_decay is -1.0"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_refused(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        TrainOptions(**options)
+
+
+@pytest.mark.parametrize("device", ["cuda:77", "gpu", "coffee machine"])
+def test_a_device_that_is_not_there_is_refused(device):
+    with pytest.raises(ValueError, match=f"device {device!r} cannot be used here .* Use cpu, or auto"):
+        trainer_for(problem_for("graph-classification"), replace(QUICK, device=device))
