@@ -35,19 +35,21 @@ def main() -> None:
     parser.add_argument("--processes", type=int, nargs="+", default=[1])
     parser.add_argument("--seconds", type=float, default=10, help="how long each is measured")
     parser.add_argument("--conv", default="gcn")
+    parser.add_argument("--record", action="store_true", help="replay steps as CUDA graphs")
     parser.add_argument("--output", type=Path, default=None)
     options = parser.parse_args()
     load("ENZYMES")  # into the cache, before many processes ask for it
     rows = []
     for processes in options.processes:
         for identity, name in NAMES.items():
-            each = side_by_side(processes, options.conv, identity, options.device, options.seconds)
+            each = side_by_side(processes, options.conv, identity, options.device, options.seconds, options.record)
             rate = sum(one["steps_per_second"] for one in each)
             outside = sum(one["outside"] for one in each) / len(each)
             rows.append(
                 {
                     "network": name,
                     "conv": options.conv,
+                    "recorded": options.record,
                     "processes": processes,
                     "steps_per_second": rate,
                     "epochs_per_second": rate / each[0]["steps_per_epoch"],
@@ -65,12 +67,14 @@ def main() -> None:
         options.output.write_text(json.dumps(record, indent=2) + "\n")
 
 
-def side_by_side(processes: int, conv: str, identity: str, device: str, seconds: float) -> list[dict[str, float]]:
+def side_by_side(
+    processes: int, conv: str, identity: str, device: str, seconds: float, record: bool
+) -> list[dict[str, float]]:
     """Trains the same network in several processes that begin together."""
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(processes), context.Queue()
     workers = [
-        context.Process(target=worker, args=(barrier, results, conv, identity, device, seconds))
+        context.Process(target=worker, args=(barrier, results, conv, identity, device, seconds, record))
         for _ in range(processes)
     ]
     for each in workers:
@@ -81,7 +85,7 @@ def side_by_side(processes: int, conv: str, identity: str, device: str, seconds:
     return found
 
 
-def worker(barrier, results, conv: str, identity: str, device: str, seconds: float) -> None:
+def worker(barrier, results, conv: str, identity: str, device: str, seconds: float, record: bool) -> None:
     """One process: a few epochs to warm up, then as many as fit into the time, all of them evaluated as usual."""
     if device != "cpu":
         torch.set_num_threads(1)
@@ -90,7 +94,8 @@ def worker(barrier, results, conv: str, identity: str, device: str, seconds: flo
         ModelSettings(conv, identity), problem.level, problem.in_channels, problem.objective.num_outputs, None
     )
     # As in a long run: a look at the validation part every tenth epoch.
-    trainer = Trainer(model, problem, TrainOptions(epochs=10**6, eval_every=10, device=device))
+    options = TrainOptions(epochs=10**6, eval_every=10, device=device, redeal=20 if record else 1, record=record)
+    trainer = Trainer(model, problem, options)
     for _ in range(5):
         trainer.train_epoch()
     barrier.wait()

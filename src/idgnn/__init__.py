@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from idgnn.graphs.load import load as load_dataset
+    from idgnn.graphs.settings import FileSource
     from idgnn.identity.add_cycle_counts import AddCycleCounts
     from idgnn.identity.cost import identity_cost
     from idgnn.identity.cycle_counts import cycle_counts
@@ -17,41 +19,60 @@ if TYPE_CHECKING:
     from idgnn.models.budget import match_budget
     from idgnn.models.heads import GraphHead, NodeHead, PairHead
     from idgnn.models.idgnn import IDGNN
+    from idgnn.models.settings import ModelSettings
+    from idgnn.tasks.settings import TaskSettings
+    from idgnn.training.options import TrainOptions
+    from idgnn.training.train import train
+    from idgnn.training.trained import Run
 
     __version__: str
 
 _MODULE_OF = {
     "AddCycleCounts": "idgnn.identity.add_cycle_counts",
+    "FileSource": "idgnn.graphs.settings",
     "GraphHead": "idgnn.models.heads",
     "IDGNN": "idgnn.models.idgnn",
     "IdentityConv": "idgnn.layers.identity_conv",
     "IdentityGraph": "idgnn.identity.identity_graph",
+    "ModelSettings": "idgnn.models.settings",
     "NodeHead": "idgnn.models.heads",
     "PairHead": "idgnn.models.heads",
+    "Run": "idgnn.training.trained",
+    "TaskSettings": "idgnn.tasks.settings",
     "ToIdentityGraph": "idgnn.identity.identity_graph",
+    "TrainOptions": "idgnn.training.options",
     "cycle_counts": "idgnn.identity.cycle_counts",
     "identity_aware": "idgnn.layers.identity_aware",
     "identity_cost": "idgnn.identity.cost",
     "identity_graph": "idgnn.identity.identity_graph",
+    "load_dataset": "idgnn.graphs.load:load",
     "match_budget": "idgnn.models.budget",
+    "train": "idgnn.training.train",
     "walk_counts": "idgnn.identity.walk_counts",
 }
 
 __all__ = [
     "IDGNN",
     "AddCycleCounts",
+    "FileSource",
     "GraphHead",
     "IdentityConv",
     "IdentityGraph",
+    "ModelSettings",
     "NodeHead",
     "PairHead",
+    "Run",
+    "TaskSettings",
     "ToIdentityGraph",
+    "TrainOptions",
     "__version__",
     "cycle_counts",
     "identity_aware",
     "identity_cost",
     "identity_graph",
+    "load_dataset",
     "match_budget",
+    "train",
     "walk_counts",
 ]
 
@@ -60,7 +81,8 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         value = import_module("importlib.metadata").version("idgnn")
     elif name in _MODULE_OF:
-        value = getattr(import_module(_MODULE_OF[name]), name)
+        module, _, its_name = _MODULE_OF[name].partition(":")
+        value = getattr(import_module(module), its_name or name)
     else:
         raise AttributeError(f"module 'idgnn' has no attribute {name!r}; its public names are: {', '.join(__all__)}")
     globals()[name] = value

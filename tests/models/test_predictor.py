@@ -106,7 +106,7 @@ def test_an_answer_depends_on_its_own_graph_alone(identity, level):
 
 def test_an_encoder_is_not_loaded_as_a_predictor(tmp_path):
     IDGNN(1, 4, 2).save(tmp_path)
-    with pytest.raises(ValueError, match="holds a IDGNN, expected a Predictor. Load it with IDGNN.load"):
+    with pytest.raises(ValueError, match=r"holds a IDGNN, expected a Predictor. Load it with IDGNN.load"):
         Predictor.load(tmp_path)
 
 

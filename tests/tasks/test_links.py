@@ -68,7 +68,11 @@ def test_of_many_graphs_no_positive_carries_messages_and_no_negative_is_an_edge(
         messages = as_set(part.edge_index)
         assert not both_ways(set(yes)) & messages
         start = torch.tensor([0, *(graphs[i].num_nodes for i in ids)]).cumsum(0).tolist()
-        edges = {(u + first, v + first) for i, first in zip(ids, start, strict=False) for u, v in graphs[i].edge_index.t().tolist()}
+        edges = {
+            (u + first, v + first)
+            for i, first in zip(ids, start, strict=False)
+            for u, v in graphs[i].edge_index.t().tolist()
+        }
         assert set(yes) | messages == edges, "an edge is lost"
         assert both_ways(set(yes)) == set(yes), "an undirected edge is asked for in both directions"
         assert not set(no) & edges and all(u != v for u, v in no)
@@ -145,12 +149,14 @@ def test_graphs_too_small_to_give_an_edge_away_are_left_out():
     graphs = [tiny, *random_regular(2, 10, 3), none]
     parts, ids = links_of_many_graphs(graphs, {"train": [0, 1, 2, 3]}, 0.2, torch.Generator(), False)
     assert ids == {"train": [1, 2]} and parts["train"].num_graphs == 2
-    with pytest.raises(ValueError, match="no edge is left to ask for in part 'valid'. Use more or larger graphs"):
+    with pytest.raises(ValueError, match=r"no edge is left to ask for in part 'valid'. Use more or larger graphs"):
         links_of_many_graphs(graphs, {"train": [1], "valid": [0, 3]}, 0.2, torch.Generator(), False)
 
 
 def test_a_complete_graph_has_no_negatives():
-    graph = Data(x=torch.ones(5, 1), edge_index=torch.tensor([(u, v) for u in range(5) for v in range(5) if u != v]).t())
+    graph = Data(
+        x=torch.ones(5, 1), edge_index=torch.tensor([(u, v) for u in range(5) for v in range(5) if u != v]).t()
+    )
     part = links_of_one_graph(graph, {"valid": 0.2}, 0.2, torch.Generator(), False)["train"].epoch(torch.Generator())
     yes, no = asked_in(part)
     assert yes and not no

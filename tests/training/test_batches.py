@@ -75,6 +75,18 @@ def test_the_size_of_batches_changes_no_answer(asked):
         assert torch.allclose(answer(model, predictions(model), batches, size).out, everything.out, atol=1e-5)
 
 
+@pytest.mark.parametrize(("conv", "takes"), [("gcn", "edge_weight"), ("gine", "edge_attr")])
+def test_what_lies_on_edges_reaches_the_layers_that_take_it(conv, takes):
+    part = part_of("node")
+    model = network(part, conv)
+    batch = Batches(part, model.encoder).cut(torch.arange(6))
+    with torch.no_grad():
+        expected = model.head(model.encoder(part.x, part.edge_index, **{takes: getattr(part, takes)}))
+        other = model.head(model.encoder(part.x, part.edge_index, **{takes: getattr(part, takes) + 1}))
+        assert torch.allclose(predictions(model)(batch), expected, atol=1e-5)
+    assert not torch.allclose(expected, other, atol=1e-5)
+
+
 @pytest.mark.parametrize("error", [TooLargeError("too large"), torch.OutOfMemoryError("full")])
 def test_what_does_not_fit_as_a_whole_is_prepared_batch_by_batch(error, monkeypatch):
     def too_large(*_):

@@ -46,14 +46,14 @@ def test_parquet_is_read_back(tmp_path):
 def test_parquet_without_pyarrow_is_refused_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(ValueError, match="needs pyarrow: pip install pyarrow, or write .csv or .npz"):
+    with pytest.raises(ValueError, match=r"needs pyarrow: pip install pyarrow, or write .csv or .npz"):
         write_table(TABLE, tmp_path / "table.parquet")
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["table.xlsx", "table", "table.csv.gz"])
 def test_other_formats_are_refused(tmp_path, name):
-    with pytest.raises(ValueError, match="expected a name that ends in .csv, .parquet, .npz"):
+    with pytest.raises(ValueError, match=r"expected a name that ends in .csv, .parquet, .npz"):
         write_table(TABLE, tmp_path / name)
     assert not list(tmp_path.iterdir())
 
@@ -110,7 +110,11 @@ def test_rows_have_the_names_that_the_user_gave():
 
 
 def test_classes_have_the_names_that_the_user_gave():
-    columns = {"class": torch.tensor([1, 0]), "probability_0": torch.tensor([0.25, 1.0]), "probability_1": torch.ones(2)}
+    columns = {
+        "class": torch.tensor([1, 0]),
+        "probability_0": torch.tensor([0.25, 1.0]),
+        "probability_1": torch.ones(2),
+    }
     assert answer_columns(columns, None)["class"] == [1, 0]
     table = answer_columns(columns, ["cat", "dog"])
     assert table == {"class": ["dog", "cat"], "probability_cat": [0.25, 1.0], "probability_dog": [1.0, 1.0]}

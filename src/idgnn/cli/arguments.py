@@ -33,10 +33,10 @@ class NewFiles:
     def source(self, dataset: str | None) -> str | FileSource:
         """A dataset by name or files: one of them."""
         if (dataset is None) == (self.edges is None):
-            given = "neither" if dataset is None else "both"
+            given = "neither a dataset nor files" if dataset is None else "both a dataset and files"
             raise ValueError(
-                f"{given} a dataset and files were given, expected one of them: the name of a dataset (idgnn data "
-                "lists them), or --edges FILE."
+                f"{given} were given, expected one of them: the name of a dataset (idgnn data lists them), or --edges "
+                "FILE."
             )
         if dataset is not None:
             return dataset

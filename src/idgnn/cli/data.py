@@ -86,7 +86,7 @@ def _fetch(name: str) -> None:
     if entry.folder is None:
         print(f"{entry.name}: is generated, there is nothing to fetch")
         return
-    if not is_available(name):
+    if not is_available(name) and entry.source.startswith("http"):
         print(f"{entry.name}: downloading from {entry.source}", flush=True)
     from idgnn.graphs.load import fetch  # imports PyTorch: after the message, for it takes a while
 

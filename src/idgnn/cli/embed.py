@@ -35,7 +35,7 @@ class Embed:
     def __call__(self) -> None:
         """Writes a row for each node or pair."""
         from idgnn.cli.pairs import read_pairs
-        from idgnn.training.tables import check_format, write_table
+        from idgnn.training.tables import Table, check_format, write_table
         from idgnn.training.trained import Run
 
         check_format(self.output)
@@ -44,7 +44,7 @@ class Embed:
         pairs = None if self.pairs is None else read_pairs(self.pairs, graphs)
         asked, embedding = run.embed(graphs, pairs, batch_size=self.batch_size, device=self.device)
         if self.output.suffix == ".npz":
-            numbers = {"embedding": embedding.numpy()}
+            numbers: Table = {"embedding": embedding.tolist()}
         else:
             numbers = {f"e{i}": column.tolist() for i, column in enumerate(embedding.unbind(1))}
         write_table({**asked, **numbers}, self.output)

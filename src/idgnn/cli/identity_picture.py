@@ -19,24 +19,37 @@ from idgnn.cli.graph_layout import layout
 from idgnn.identity.checks import edges_of
 from idgnn.identity.ego import ego_networks
 from idgnn.identity.identity_graph import identity_graph
+from idgnn.training.files import replacing
 
 SUFFIXES = (".png", ".svg", ".pdf")
 WHOLE = 60  # nodes of a graph that is drawn as a whole; of a larger one, only what lies near the node
 MOST = 300  # discs on one side; more are a blur
 FLAT, GAP = 0.55, 1.3  # the two layers on the right, seen from the side, and what lies between them in edge lengths
+ROOM = 0.5  # around all discs
 PLAIN, OWN, COLOURED = "#d5dbe3", "#bfe3cf", "#f2a65a"
 BOTH_WAYS, ONE_WAY, FAINT = "#4a5568", "#2f855a", "#c3cad4"
 
 Edge = tuple[int, int]
+Place = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Disc:
     """A node or a row, where it is drawn."""
 
-    place: tuple[float, float]
+    place: Place
     label: str
     colour: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One side of the picture."""
+
+    title: str
+    discs: dict[int, Disc]
+    edges: Sequence[Edge]
+    faint: Sequence[Edge] = ()
 
 
 def check_picture(path: Path) -> None:
@@ -46,58 +59,75 @@ def check_picture(path: Path) -> None:
 
 
 def draw_identity_graph(data: Data, root: int, num_layers: int, names: Sequence[str], path: Path) -> None:
-    """Left the graph, right the rows of the colour `root` above the plain rows that they read."""
+    """Left the graph, right the rows of the colour `root` above the plain rows that they read.
+
+    Of a graph that is too large for a picture, only the nodes that reach `root` in `num_layers` steps are drawn.
+    """
     check_picture(path)
-    num_nodes = data.num_nodes or 0
-    near = ego_networks(data, num_layers, torch.tensor([root])).node.tolist()
-    shown = set(range(num_nodes) if num_nodes <= WHOLE else near)
+    num_nodes, label = data.num_nodes or 0, [_short(name) for name in names]
+    shown, part = set(range(num_nodes)), "the graph"
+    if num_nodes > WHOLE:
+        shown = set(ego_networks(data, num_layers, torch.tensor([root])).node.tolist())
+        part = f"the nodes that reach {label[root]} in {num_layers} steps"
     rows = identity_graph(data, num_layers, torch.tensor([root]))
     own_edges = [(source, target) for source, target in _pairs(rows.edge_index) if target >= num_nodes]
     read = {source for source, _ in own_edges if source < num_nodes}
-    own = set(range(num_nodes, rows.num_nodes))
-    if max(len(shown), len(own | read)) > MOST:
+    node_of = dict(enumerate(rows.node.tolist()[num_nodes:], num_nodes))  # of each row of the colour
+    if max(len(shown), len(node_of) + len(read)) > MOST:
         raise ValueError(
-            f"the picture would have {len(shown):,} nodes on the left and {len(own | read):,} rows on the right, "
-            f"expected at most {MOST} of each. Choose another --node, or fewer --layers."
+            f"the picture would have {len(shown):,} nodes on the left and {len(node_of) + len(read):,} rows on the "
+            f"right, expected at most {MOST} of each. Choose another --node, or fewer --layers."
         )
 
     edges = [edge for edge in _pairs(edges_of(data)) if shown.issuperset(edge)]
     place = layout(sorted(shown), edges)
-    label, node_of = [_short(name) for name in names], rows.node.tolist()
-    top, bottom = max((place[node][1] for node in read), default=0.0), min(place[node_of[row]][1] for row in own)
-    lift = FLAT * (top - bottom) + GAP if read else 0.0
-    left = {node: Disc(place[node], label[node], COLOURED if node == root else PLAIN) for node in shown}
-    right = {row: Disc(_flat(place[row], 0), label[row], PLAIN) for row in read}
-    for row in own:
-        node = node_of[row]
-        text = f"{label[node]}|{label[root]}"
-        colour = COLOURED if node == root else OWN
-        right[row] = Disc(_flat(place[node], lift), text if len(text) < 8 else label[node], colour)
-    plain_edges = [edge for edge in edges if read.issuperset(edge)]
+    colour = {node: COLOURED if node == root else PLAIN for node in shown}
+    left = Panel(
+        f"{part};\nnode {label[root]} is coloured, K = {num_layers}",
+        {node: Disc(place[node], label[node], colour[node]) for node in shown},
+        edges,
+    )
+    above, below = (" (above)", " (below)") if read else ("", "")
+    right = Panel(
+        f"its identity graph: {_rows(len(node_of))} u|{label[root]}{above},\n"
+        f"reading from {_rows(len(read), 'plain ')}{below}",
+        _row_discs(place, label, root, node_of, read),
+        own_edges,
+        [edge for edge in edges if read.issuperset(edge)],
+    )
+    _write(left, right, path)
 
-    size = 4.5 * max(1.0, (len(shown) / 12) ** 0.4)
+
+def _row_discs(
+    place: dict[int, Place], label: Sequence[str], root: int, node_of: dict[int, int], read: set[int]
+) -> dict[int, Disc]:
+    """Two layers seen from the side: the plain rows that are read, and above them the rows of the colour."""
+    bottom = min(place[node][1] for node in node_of.values())
+    lift = FLAT * (max(place[node][1] for node in read) - bottom) + GAP if read else 0.0
+    discs = {row: Disc(_flat(place[row], 0.0), label[row], PLAIN) for row in read}
+    for row, node in node_of.items():
+        text = f"{label[node]}|{label[root]}"
+        text = text if len(text) < 8 else label[node]
+        discs[row] = Disc(_flat(place[node], lift), text, COLOURED if node == root else OWN)
+    return discs
+
+
+def _write(left: Panel, right: Panel, path: Path) -> None:
+    size = 4.5 * max(1.0, (len(left.discs) / 12) ** 0.4)  # inches
+    radius = 12.0 * max(0.5, min(1.0, (12 / len(left.discs)) ** 0.2))  # points
     figure = Figure(figsize=(2.2 * size, size), layout="constrained")
-    with matplotlib.rc_context({"svg.hashsalt": "idgnn"}):  # the same file every time
-        axes = figure.subplots(1, 2)
-        radius = 12.0 * max(0.5, min(1.0, (12 / len(left)) ** 0.2))  # points
-        _draw(axes[0], left, edges, [], radius)
-        _draw(axes[1], right, own_edges, plain_edges, radius)
-        part = "the graph" if len(shown) == num_nodes else f"the nodes that reach {label[root]} in {num_layers} steps"
-        titles = (
-            f"{part};\nnode {label[root]} is coloured, K = {num_layers}",
-            f"its identity graph: {_rows(len(own))} u|{label[root]} (above),\n"
-            f"reading from {_rows(len(read), 'plain ')}{' (below)' * bool(read)}",
-        )
-        for side, title in zip(axes, titles, strict=True):
-            side.set_title(title, fontsize=11, parse_math=False)
-        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+    for axes, panel in zip(figure.subplots(1, 2), (left, right), strict=True):
+        _draw(axes, panel, radius)
+    dated = {"Date": None} if path.suffix == ".svg" else None
+    with matplotlib.rc_context({"svg.hashsalt": "idgnn"}), replacing(path) as temporary:  # the same file every time
+        figure.savefig(temporary, format=path.suffix[1:], dpi=150, metadata=dated)
 
 
 def _pairs(edge_index: Tensor) -> list[Edge]:
     return [(source, target) for source, target in edge_index.t().tolist()]
 
 
-def _flat(place: tuple[float, float], lift: float) -> tuple[float, float]:
+def _flat(place: Place, lift: float) -> Place:
     """A place in a layer that is seen from the side."""
     return place[0] + 0.3 * place[1], FLAT * place[1] + lift
 
@@ -110,16 +140,20 @@ def _rows(number: int, kind: str = "") -> str:
     return f"{number or 'no'} {kind}row{'s' * (number != 1)}"
 
 
-def _draw(axes: Axes, discs: dict[int, Disc], edges: Iterable[Edge], faint: Iterable[Edge], radius: float) -> None:
+def _draw(axes: Axes, panel: Panel, radius: float) -> None:
     """Edges as lines, or as arrows where they go one way, and discs over them."""
-    _draw_edges(axes, discs, faint, radius, FAINT, FAINT)
-    _draw_edges(axes, discs, edges, radius, BOTH_WAYS, ONE_WAY)
+    discs = panel.discs
+    _draw_edges(axes, discs, panel.faint, radius, FAINT, FAINT)
+    _draw_edges(axes, discs, panel.edges, radius, BOTH_WAYS, ONE_WAY)
     for disc in discs.values():
         font = max(5.5, min(10.0, 2 * radius / (0.7 * max(len(disc.label), 1))))
         axes.scatter(*disc.place, s=(2 * radius) ** 2, color=disc.colour, edgecolors=BOTH_WAYS, zorder=3, clip_on=False)
         axes.text(*disc.place, disc.label, ha="center", va="center", fontsize=font, zorder=4, parse_math=False)
     axes.set_aspect("equal", adjustable="datalim")
-    axes.margins(0.1)
+    x, y = zip(*(disc.place for disc in discs.values()), strict=True)
+    axes.update_datalim([(min(x) - ROOM, min(y) - ROOM), (max(x) + ROOM, max(y) + ROOM)])
+    axes.margins(0)
+    axes.set_title(panel.title, fontsize=11, parse_math=False)
     axes.axis("off")
 
 
@@ -146,7 +180,7 @@ def _draw_edges(
             axes.add_patch(line)
 
 
-def _draw_loop(axes: Axes, place: tuple[float, float], radius: float, colour: str) -> None:
+def _draw_loop(axes: Axes, place: Place, radius: float, colour: str) -> None:
     """A ring that shows behind the disc."""
     above = offset_copy(axes.transData, axes.get_figure(root=True), y=1.2 * radius, units="points")
     axes.scatter(*place, s=(1.4 * radius) ** 2, facecolors="none", edgecolors=colour, transform=above, zorder=1)

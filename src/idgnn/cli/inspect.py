@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tyro
@@ -51,27 +52,23 @@ class Inspect:
 
         if self.picture is None and (self.graph is not None or self.node is not None):
             raise ValueError("--graph and --node are for a picture. Add --picture FILE.png, or leave them out.")
-        if self.picture is not None:
-            from idgnn.cli.identity_picture import check_picture
-
-            check_picture(self.picture)
         dataset = read(self.files.source(self.dataset))
+        if self.picture is not None:  # first, for what is wrong with it is found at once, and counting takes longer
+            self._draw(dataset.graphs, self.picture)
         part = stack("node", dataset.graphs)
         console = Console()
         for table in _statistics(dataset, part):
             console.print(table)
         table, note = _costs(part, self.seconds)
         console.print(table)
-        for line in note:
-            console.print(line, highlight=False, soft_wrap=True)
+        if note is not None:
+            console.print(note, highlight=False, soft_wrap=True)
         if self.picture is not None:
-            self._draw(dataset.graphs)
             console.print(f"The picture: {self.picture}", highlight=False, soft_wrap=True)
 
-    def _draw(self, graphs: list[Data]) -> None:
+    def _draw(self, graphs: list[Data], path: Path) -> None:
         from idgnn.cli.identity_picture import draw_identity_graph
 
-        assert self.picture is not None
         places = graph_places(graphs)
         number = 0 if self.graph is None else places.get(self.graph, _number(self.graph, len(graphs)))
         if number is None:
@@ -81,7 +78,7 @@ class Inspect:
         node = 0 if self.node is None else nodes.get(self.node)
         if node is None or not nodes:
             raise ValueError(f"--node is {self.node!r}, expected {expected_names(nodes)}.")
-        draw_identity_graph(graphs[number], node, self.layers, list(nodes), self.picture)
+        draw_identity_graph(graphs[number], node, self.layers, list(nodes), path)
 
 
 def _number(text: str, size: int) -> int | None:
@@ -105,8 +102,9 @@ def _statistics(dataset: Dataset, part: Part) -> tuple[Table, Table]:
     return numbers, words
 
 
-def _costs(part: Part, seconds: float) -> tuple[Table, list[str]]:
+def _costs(part: Part, seconds: float) -> tuple[Table, str | None]:
     import torch
+    from rich.filesize import decimal
     from rich.table import Table
     from torch_geometric.data import Data
 
@@ -119,14 +117,14 @@ def _costs(part: Part, seconds: float) -> tuple[Table, list[str]]:
         if (values := getattr(part, name)) is not None:
             data[name] = width.expand(values.shape)
     table = Table(
-        "layers K", "rows", "times the nodes", "edges", "MiB", title="cost of ID-GNN-Full, before it is built"
+        "layers K", "rows", "times the nodes", "edges", "size", title="cost of ID-GNN-Full, before it is built"
     )
     for column in table.columns:
         column.justify = "right"
     for num_layers, cost in enumerate(identity_costs(data, MOST_LAYERS, seconds), 1):
         if isinstance(cost, LeftOut):
             left = f"K = {num_layers}{f' to {MOST_LAYERS}' if num_layers < MOST_LAYERS else ''}"
-            return table, [f"{left} left out: {cost.why}."]
+            return table, f"{left} left out: {cost.why}."
         times = f"{cost.rows / max(part.owner.numel(), 1):,.1f}"
-        table.add_row(str(num_layers), f"{cost.rows:,}", times, f"{cost.edges:,}", f"{cost.bytes / 2**20:,.1f}")
-    return table, []
+        table.add_row(str(num_layers), f"{cost.rows:,}", times, f"{cost.edges:,}", decimal(cost.bytes))
+    return table, None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import io
 import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, Union
 
 import tyro
 
@@ -20,15 +21,15 @@ from idgnn.cli.inspect import Inspect
 from idgnn.cli.predict import Predict
 from idgnn.cli.train import Train
 
-Verb = (
-    Annotated[Train, tyro.conf.subcommand("train")]
-    | Annotated[Predict, tyro.conf.subcommand("predict")]
-    | Annotated[Embed, tyro.conf.subcommand("embed")]
-    | Annotated[Counts, tyro.conf.subcommand("counts")]
-    | Annotated[Inspect, tyro.conf.subcommand("inspect")]
-    | Annotated[DataVerb, tyro.conf.subcommand("data")]
-    | Annotated[Env, tyro.conf.subcommand("env")]
-)
+_VERBS = {
+    "train": Train,
+    "predict": Predict,
+    "embed": Embed,
+    "counts": Counts,
+    "inspect": Inspect,
+    "data": DataVerb,
+    "env": Env,
+}
 _DESCRIPTION = "Identity-aware graph neural networks: train, predict, embed, count."
 
 
@@ -48,21 +49,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _parse(given: list[str]) -> Callable[[], None]:
     """The verb with its arguments. tyro explains a mistake in a box; we keep its first sentence, on one line."""
+    if given and not given[0].startswith("-") and given[0] not in _VERBS:
+        close = difflib.get_close_matches(given[0], _VERBS, n=1)
+        hint = f"Did you mean {close[0]}?" if close else f"The verbs are {', '.join(_VERBS)}."
+        _fail(f"there is no verb {given[0]!r}. {hint} See idgnn --help.")
+    verbs: Any = Union[tuple(Annotated[kind, tyro.conf.subcommand(name)] for name, kind in _VERBS.items())]  # noqa: UP007
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            verb: Any = tyro.cli(Verb, prog="idgnn", description=_DESCRIPTION, args=given or ["--help"])  # type: ignore
+            return tyro.cli(verbs, prog="idgnn", description=_DESCRIPTION, args=given or ["--help"])
     except SystemExit as stop:
-        if stop.code in (0, None):
+        if not stop.code:
             raise
         lines = [line.strip("│╭╮╰╯─ ") for line in said.getvalue().splitlines()]
-        first = " ".join(line for line in lines[1 : lines.index("", 1) if "" in lines[1:] else None])
-        first = re.sub(r"^Error parsing \S+: ", "", first).rstrip(".")
+        first = " ".join(lines[1 : lines.index("", 1) if "" in lines[1:] else None])
+        first = re.sub(r"^Error parsing (--\S+: )?(\S+: )?", r"\1", first).rstrip(".")
         guess = [lines[i + 1].split()[0] for i, line in enumerate(lines) if line == "Perhaps you meant:"]
         hint = f" Did you mean {guess[0]}?" if guess else ""
-        verb_given = " ".join(["idgnn", *(word for word in given[:1] if not word.startswith("-"))])
-        _fail(f"{first}.{hint} See {verb_given} --help.")
-    return verb
+        verb = f"{given[0]} " if given and given[0] in _VERBS else ""
+        _fail(f"{first}.{hint} See idgnn {verb}--help.")
 
 
 def _say_warning(message: Warning | str, *_: Any) -> None:

@@ -35,9 +35,10 @@ class Progress(Callback):
         model, options = settings["model"], settings["training"]
         self.console.print(
             f"[bold]{dataset['name']}[/] ({dataset['graphs']} graph{'s' * (dataset['graphs'] != 1)}), "
-            f"{settings['task']['name']}: {model['conv']}, identity {model['identity']}, {num_parameters:,} parameters, "
-            f"seed {settings['seed']}",
+            f"{settings['task']['name']}: {model['conv']}, identity {model['identity']}, "
+            f"{num_parameters:,} parameters, seed {settings['seed']}",
             highlight=False,
+            soft_wrap=True,
         )
         self.total = options["epochs"]
         if self.console.is_terminal:

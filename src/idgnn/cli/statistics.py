@@ -71,19 +71,22 @@ def _labels(dataset: Dataset, part: Part) -> Iterator[tuple[str, str]]:
         yield "labels", "none"
         return
     labels = torch.cat(y)
-    whose = "graph" if labels.numel() == part.num_graphs and (part.num_graphs > 1 or part.owner.numel() > 1) else "node"
-    if labels.numel() not in (part.num_graphs, part.owner.numel()):
-        whose = "several a graph"
+    label = None if dataset.schema is None else dataset.schema.label
+    whose = "graph" if labels.numel() == part.num_graphs else "node"
+    if dataset.schema is not None and dataset.schema.label_of is not None:
+        whose = dataset.schema.label_of
     known = labels[~labels.isnan() if labels.is_floating_point() else labels >= 0]
     unknown = labels.numel() - known.numel()
     beside = f", {unknown:,} unknown" if unknown else ""
-    if known.is_floating_point() and not bool((known == known.round()).all()):
+    if not known.numel():
+        yield "labels", f"of each {whose}, all unknown"
+        return
+    if label.categories is None if label is not None else bool((known != known.round()).any()):
         spread = f"mean {known.mean():.4g}, least {known.min():.4g}, most {known.max():.4g}"
         yield "labels", f"of each {whose}, quantities: {spread}{beside}"
         return
     classes, number = torch.unique(known.long(), return_counts=True)
-    schema = dataset.schema
-    names = None if schema is None or schema.label is None else schema.label.categories
+    names = None if label is None else label.categories
     yield "labels", f"of each {whose}, {classes.numel():,} classes{beside}"
     for each, count in list(zip(classes.tolist(), number.tolist(), strict=True))[:MOST_CLASSES]:
         name = each if names is None else names[each]

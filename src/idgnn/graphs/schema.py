@@ -8,10 +8,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. With categories it is one-hot coded, one number per category; without it is a number."""
+    """A column of a table. With categories it is one-hot coded, one number per category; without it is a number.
+
+    A number that is a feature becomes `(number - mean) / scale`; see :mod:`idgnn.graphs.files.standardise`.
+    """
 
     name: str
     categories: tuple[str, ...] | None = None
+    mean: float = 0.0
+    scale: float = 1.0
 
     @property
     def width(self) -> int:
@@ -43,7 +48,7 @@ class Schema:
 
         def column(value: dict[str, Any]) -> Column:
             categories = value["categories"]
-            return Column(value["name"], None if categories is None else tuple(categories))
+            return Column(**{**value, "categories": None if categories is None else tuple(categories)})
 
         label = values["label"]
         return Schema(

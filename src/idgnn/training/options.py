@@ -28,11 +28,15 @@ class TrainOptions:
     """cpu, cuda, cuda:1, mps; auto takes a GPU if there is one."""
     precision: Literal["float32", "bf16"] = "float32"
     """bf16: products of matrices in bfloat16 (autocast), all else in float32."""
+    redeal: int = 1
+    """Epochs between two deals of the graphs into batches."""
+    record: bool = False
+    """On CUDA: record the step of each batch as a CUDA graph, and replay it until the next deal (set redeal to 20)."""
     compile: bool = False
     """Compile the network with torch.compile; the first epoch then takes minutes."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "eval_every"):
+        for name in ("epochs", "batch_size", "eval_every", "redeal"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected a whole number of at least 1.")
         if not self.lr > 0:

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.files.read import read_files
+from idgnn.graphs.files.standardise import standardised
 from idgnn.graphs.load import load
 from idgnn.graphs.select import select
 from idgnn.graphs.settings import FileSource, Selection
@@ -80,8 +81,8 @@ def train(
 
 
 def read_data(settings: RunSettings) -> Dataset:
-    """The graphs that settings name."""
-    dataset = load(settings.data) if isinstance(settings.data, str) else read_files(settings.data)
+    """The graphs that settings name; numbers from files are standardised."""
+    dataset = load(settings.data) if isinstance(settings.data, str) else standardised(read_files(settings.data))
     chosen = settings.selection
     if chosen == Selection():
         return dataset

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from idgnn.training.batches import Batches, GraphBatch
 from idgnn.training.devices import choose_device, is_out_of_memory
 from idgnn.training.epoch import Epoch
 from idgnn.training.options import TrainOptions
+from idgnn.training.recording import Recorder
 from idgnn.training.seeds import generator_of, seed_of
 
 
@@ -45,12 +46,18 @@ class Trainer:
         self.device = choose_device(options.device)
         self.model, self.problem, self.options, self.seed = model.to(self.device), problem, options, seed
         self.network = torch.compile(self.model, dynamic=True) if options.compile else self.model
+        # A recorded step reads the learning rate from where it lies.
+        self.lr: float | Tensor = torch.tensor(options.lr, device=self.device) if options.record else options.lr
         self.optimiser = torch.optim.Adam(
             self.model.parameters(),
-            lr=options.lr,
+            lr=self.lr,
             weight_decay=options.weight_decay,
             fused=self.device.type in ("cpu", "cuda"),
+            capturable=options.record,
         )
+        if options.record and self.device.type != "cuda":
+            raise ValueError(f"record is for CUDA, but the device is {self.device}. Leave it out.")
+        self.recorder = Recorder() if options.record else None
         self.train = problem.train.to(self.device)
         self.batches: Batches | None = None  # of the training part, kept while its queries stay the same
         self.held_out = {name: Batches(part.to(self.device), model.encoder) for name, part in problem.held_out.items()}
@@ -68,14 +75,13 @@ class Trainer:
         lr = self._set_rate()
         torch.manual_seed(seed_of(self.seed, "network", self.epoch))
         batches = self._training_batches()
-        order = torch.randperm(self.train.num_graphs, generator=generator_of(self.seed, "order", self.epoch))
         self.model.train()
         total, steps = torch.zeros((), device=self.device), 0
-        waiting = list(order.split(self.batch_size))
+        waiting = self._deal()
         while waiting:
             graphs = waiting.pop(0)
             try:
-                total += self._step(batches.cut(graphs))
+                total += self._train_on(graphs, batches)
                 steps += 1
             except Exception as error:
                 if not is_out_of_memory(error) or graphs.numel() == 1:
@@ -117,6 +123,28 @@ class Trainer:
             self.model.load_state_dict(self.best_weights)
         return self.model
 
+    def _deal(self) -> list[Tensor]:
+        """The graphs of each batch of this epoch."""
+        times, epoch = self.options.redeal, self.epoch
+        if self.recorder is not None and epoch % times == 0:
+            self.recorder.forget()
+        order = torch.randperm(self.train.num_graphs, generator=generator_of(self.seed, "order", epoch - epoch % times))
+        batches = list(order.split(self.batch_size))
+        if times == 1:
+            return batches
+        shuffled = torch.randperm(len(batches), generator=generator_of(self.seed, "batches", epoch))
+        return [batches[i] for i in shuffled.tolist()]
+
+    def _train_on(self, graphs: Tensor, batches: Batches) -> Tensor:
+        if self.recorder is None:
+            return self._step(batches.cut(graphs))
+
+        def make() -> Callable[[], Tensor]:
+            batch = batches.cut(graphs)
+            return lambda: self._step(batch)
+
+        return self.recorder.run(int(graphs[0]), make)  # a graph is in one batch alone
+
     def _step(self, batch: GraphBatch) -> Tensor:
         assert batch.target is not None
         with self._autocast():
@@ -131,6 +159,8 @@ class Trainer:
         part = self.train.epoch(generator_of(self.seed, "queries", self.epoch))
         if self.batches is None or part is not self.batches.part:
             self.batches = Batches(part, self.model.encoder)
+            if self.recorder is not None:
+                self.recorder.forget()
         return self.batches
 
     def _set_rate(self) -> float:
@@ -139,7 +169,10 @@ class Trainer:
         if self.options.schedule == "cosine":
             lr *= 0.5 * (1 + math.cos(math.pi * self.epoch / self.options.epochs))
         for group in self.optimiser.param_groups:
-            group["lr"] = lr
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(lr)
+            else:
+                group["lr"] = lr
         return lr
 
     def _remember_best(self, metrics: dict[str, dict[str, float]]) -> None:

@@ -60,7 +60,7 @@ def features(columns: Sequence[Column], table: Table, bad: list[BadRow]) -> Tens
     for column in columns:
         values = _coded(column, table, bad)  # [rows]
         if column.categories is None:
-            parts.append(values.float().unsqueeze(1))
+            parts.append(((values - column.mean) / column.scale).float().unsqueeze(1))
         else:
             parts.append((values.unsqueeze(1) == torch.arange(column.width)).float())  # [rows, categories]
     return torch.cat(parts, dim=1)

@@ -1,0 +1,177 @@
+"""A user's own edge list, with names as node ids, from the command line to a model, predictions and embeddings."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from idgnn.cli.main import main
+
+IDGNN = [sys.executable, "-c", "from idgnn.cli.main import main; main()"]
+
+
+@pytest.fixture
+def club(tmp_path, monkeypatch) -> Path:
+    """The karate club as a user would have it: members with names, what they pay, and the club they joined, if known."""
+    graph = nx.karate_club_graph()
+    names = {member: f"member {member}, Zürich" for member in graph}
+    with (tmp_path / "edges.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("source", "target"), *((names[a], names[b]) for a, b in graph.edges)])
+    with (tmp_path / "nodes.csv").open("w", newline="", encoding="utf-8") as file:
+        rows = [(names[v], 10 * v, "" if v % 9 == 4 else graph.nodes[v]["club"]) for v in graph]
+        csv.writer(file).writerows([("id", "fee", "club"), *rows])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def run_folder(folder: Path) -> Path:
+    (found,) = (folder / "runs").iterdir()
+    return found
+
+
+FILES = ["--edges", "edges.csv", "--nodes", "nodes.csv"]
+TRAIN = ["train", *FILES, "--label", "club", "--task", "node-classification", "--width", "8", "--device", "cpu"]
+
+
+def test_train_predict_embed(club, capsys):
+    main([*TRAIN, "--epochs", "30"])
+    run = run_folder(club)
+    said = capsys.readouterr().out
+    assert "roc_auc" in said and run.name in said.replace("\n", "")
+    record = json.loads((run / "run.json").read_text())
+    assert record["result"]["last"]["epoch"] == 30
+    assert {"model.safetensors", "metrics.jsonl", "predictions.csv", "curves.png"} <= {p.name for p in run.iterdir()}
+    assert not (run / "checkpoint.safetensors").exists()
+    held_out = rows(run / "predictions.csv")
+    assert held_out[0].keys() == {"part", "graph", "node", "label", "class", "probability"}
+    assert {row["label"] for row in held_out} <= {"Mr. Hi", "Officer"}
+
+    main(["predict", str(run), *FILES, "--output", "predictions.csv"])
+    predicted = {row["node"]: row for row in rows(club / "predictions.csv")}
+    assert len(predicted) == 34  # also those whose club is not known
+    for row in held_out:
+        assert predicted[row["node"]]["class"] == row["class"]
+        assert float(predicted[row["node"]]["probability"]) == pytest.approx(float(row["probability"]), abs=1e-5)
+
+    main(["embed", str(run), *FILES, "--output", "embeddings.npz"])
+    with np.load(club / "embeddings.npz") as file:
+        assert file["embedding"].shape == (34, 8)
+        assert file["node"].tolist() == list(predicted)
+    main(["embed", str(run), *FILES, "--output", "embeddings.csv"])
+    assert list(rows(club / "embeddings.csv")[0])[:3] == ["graph", "node", "e0"]
+
+
+def test_new_nodes_are_read_as_the_old_ones_were(club):
+    main([*TRAIN, "--epochs", "2"])
+    (club / "new_edges.csv").write_text("source,target\nann,ben\nben,cid\n")
+    (club / "new_nodes.csv").write_text("id,fee\nann,0\nben,30\ncid,50\n")  # no column with the label
+    new = ["--edges", "new_edges.csv", "--nodes", "new_nodes.csv"]
+    main(["predict", str(run_folder(club)), *new, "--output", "new.csv"])
+    assert [row["node"] for row in rows(club / "new.csv")] == ["ann", "ben", "cid"]
+
+
+def test_pairs(club):
+    main(["train", *FILES, "--ignore", "club", "--task", "link-prediction", "--epochs", "2", "--width", "8"])
+    (club / "pairs.csv").write_text('source,target\n"member 0, Zürich","member 33, Zürich"\n')
+    main(["predict", str(run_folder(club)), *FILES, "--pairs", "pairs.csv", "--output", "links.csv"])
+    (row,) = rows(club / "links.csv")
+    assert row["source"] == "member 0, Zürich" and 0 < float(row["probability"]) < 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["predict", "nowhere", *FILES], "there is no run.json in nowhere"),
+        (["train", "--edges", "nowhere.csv", "--task", "node-clustering"], "there is no file nowhere.csv"),
+        (["train", "ENZIMES", "--task", "node-clustering"], "there is no dataset 'ENZIMES'"),
+        (["train", "--task", "node-clustering"], "neither a dataset nor files"),
+        (["train", *FILES, "--label", "rank", "--task", "node-classification"], "no column 'rank'"),
+        (["train", *FILES, "--task", "node-classification"], "no y"),
+        (["train", *FILES], "no task was given"),
+        (["train", *FILES, "--task", "node-classification", "--epochs", "0"], "epochs is 0"),
+        (["train", *FILES, "--task", "node-clustering", "--device", "cuda:77"], "device 'cuda:77'"),
+        (["train", *FILES, "--task", "dancing"], "'dancing'"),
+        (["train", *FILES, "--taks", "node-clustering"], "Did you mean --task?"),
+        (["trian"], "Did you mean train?"),
+        (["train", "--resume", "nowhere"], "there is no run.json in nowhere"),
+        (["train", *FILES, "--task", "node-clustering", "--track", "wandb"], "pip install 'idgnn[wandb]'"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(club, capsys, arguments, sentence):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    said = capsys.readouterr().err
+    assert stop.value.code == 2
+    assert sentence in said and said.startswith("idgnn: ")
+    assert said.count("\n") == 1 and "Traceback" not in said
+
+
+def test_bad_rows_are_all_named(club, capsys):
+    (club / "edges.csv").write_text("source,target\nann,ben\nben\nann,ben,cid\n")
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "--edges", "edges.csv", "--task", "node-clustering"])
+    said = capsys.readouterr().err
+    assert stop.value.code == 2
+    assert "edges.csv:3:" in said and "edges.csv:4:" in said
+
+
+def test_ctrl_c_leaves_a_run_that_can_go_on(club):
+    process = subprocess.Popen(
+        [*IDGNN, *TRAIN, "--epochs", "3000"],
+        cwd=club,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(club.glob("runs/*/checkpoint.safetensors")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said, complaints = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in complaints
+    assert f"idgnn train --resume runs/{run_folder(club).name}" in said
+    record = json.loads((run_folder(club) / "run.json").read_text())
+    assert record["result"] is None
+
+
+def test_resume(club, capsys):
+    from idgnn.training.callbacks import Callback
+    from idgnn.training.record import RunFolder
+    from idgnn.training.train import train
+
+    class Stop(Callback):
+        def epoch(self, epoch):
+            if epoch.epoch == 3:
+                raise KeyboardInterrupt
+
+    main([*TRAIN, "--epochs", "6"])
+    whole = run_folder(club)
+    settings = RunFolder(whole).settings()
+    half = club / "half"
+    with pytest.raises(KeyboardInterrupt):
+        train(
+            settings.data,
+            settings.task,
+            model=settings.model,
+            training=settings.training,
+            folder=half,
+            callbacks=[Stop()],
+        )
+    main(["train", "--resume", str(half)])
+    assert (half / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    assert (half / "predictions.csv").read_text() == (whole / "predictions.csv").read_text()
