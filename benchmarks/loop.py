@@ -25,6 +25,7 @@ from idgnn.tasks.settings import TaskSettings
 from idgnn.training.options import TrainOptions
 from idgnn.training.trainer import Trainer
 
+Figures = dict[str, float]
 NAMES = {"none": "plain GCN", "fast": "ID-GNN-Fast", "full": "ID-GNN-Full"}
 
 
@@ -41,10 +42,10 @@ def main() -> None:
     load("ENZYMES")  # into the cache, before many processes ask for it
     rows = []
     for processes in options.processes:
+        found = side_by_side(processes, options.conv, options.device, options.seconds, options.record)
         for identity, name in NAMES.items():
-            each = side_by_side(processes, options.conv, identity, options.device, options.seconds, options.record)
+            each = [one[identity] for one in found]
             rate = sum(one["steps_per_second"] for one in each)
-            outside = sum(one["outside"] for one in each) / len(each)
             rows.append(
                 {
                     "network": name,
@@ -53,7 +54,7 @@ def main() -> None:
                     "processes": processes,
                     "steps_per_second": rate,
                     "epochs_per_second": rate / each[0]["steps_per_epoch"],
-                    "outside": outside,
+                    "outside": sum(one["outside"] for one in each) / len(each),
                 }
             )
     table = Table("network", "processes", "steps/s together", "epochs/s", "outside the step", title=options.device)
@@ -67,45 +68,43 @@ def main() -> None:
         options.output.write_text(json.dumps(record, indent=2) + "\n")
 
 
-def side_by_side(
-    processes: int, conv: str, identity: str, device: str, seconds: float, record: bool
-) -> list[dict[str, float]]:
-    """Trains the same network in several processes that begin together."""
+def side_by_side(processes: int, conv: str, device: str, seconds: float, record: bool) -> list[dict[str, Figures]]:
+    """Trains the same networks in several processes, which begin each of them together."""
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(processes), context.Queue()
-    workers = [
-        context.Process(target=worker, args=(barrier, results, conv, identity, device, seconds, record))
-        for _ in range(processes)
-    ]
+    arguments = (barrier, results, conv, device, seconds, record)
+    workers = [context.Process(target=worker, args=arguments) for _ in range(processes)]
     for each in workers:
         each.start()
-    found = [results.get() for _ in workers]
+    found = [results.get(timeout=300) for _ in workers]
     for each in workers:
         each.join()
     return found
 
 
-def worker(barrier, results, conv: str, identity: str, device: str, seconds: float, record: bool) -> None:
-    """One process: a few epochs to warm up, then as many as fit into the time, all of them evaluated as usual."""
+def worker(barrier, results, conv: str, device: str, seconds: float, record: bool) -> None:
+    """One process: a few epochs to warm up, then as many as fit into the time; one network after the other."""
     if device != "cpu":
         torch.set_num_threads(1)
     problem = make_problem(load("ENZYMES"), TaskSettings(name="node-clustering"))
-    model = build(
-        ModelSettings(conv, identity), problem.level, problem.in_channels, problem.objective.num_outputs, None
-    )
     # As in a long run: a look at the validation part every tenth epoch.
-    options = TrainOptions(epochs=10**6, eval_every=10, device=device, redeal=20 if record else 1, record=record)
-    trainer = Trainer(model, problem, options)
-    for _ in range(5):
-        trainer.train_epoch()
-    barrier.wait()
-    start, steps, epochs = time.perf_counter(), 0, 0
-    while time.perf_counter() - start < seconds:
-        steps += trainer.train_epoch().steps
-        epochs += 1
-    rate = steps / (time.perf_counter() - start)
-    barrier.wait()
-    results.put({"steps_per_second": rate, "steps_per_epoch": steps / epochs, "outside": outside(trainer)})
+    options = TrainOptions(epochs=10**6, eval_every=10, device=device, redeal=50 if record else 1, record=record)
+    found = {}
+    for identity in NAMES:
+        settings = ModelSettings(conv, identity)
+        model = build(settings, problem.level, problem.in_channels, problem.objective.num_outputs, None)
+        trainer = Trainer(model, problem, options)
+        for _ in range(5):
+            trainer.train_epoch()
+        barrier.wait()
+        start, steps, epochs = time.perf_counter(), 0, 0
+        while time.perf_counter() - start < seconds:
+            steps += trainer.train_epoch().steps
+            epochs += 1
+        rate = steps / (time.perf_counter() - start)
+        barrier.wait()
+        found[identity] = {"steps_per_second": rate, "steps_per_epoch": steps / epochs, "outside": outside(trainer)}
+    results.put(found)
 
 
 def outside(trainer: Trainer, rounds: int = 20) -> float:

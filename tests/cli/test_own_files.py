@@ -20,7 +20,7 @@ IDGNN = [sys.executable, "-c", "from idgnn.cli.main import main; main()"]
 
 @pytest.fixture
 def club(tmp_path, monkeypatch) -> Path:
-    """The karate club as a user would have it: members with names, what they pay, and the club they joined, if known."""
+    """The karate club as a user would have it: members with names, what they pay, and the club they joined, if any."""
     graph = nx.karate_club_graph()
     names = {member: f"member {member}, Zürich" for member in graph}
     with (tmp_path / "edges.csv").open("w", newline="", encoding="utf-8") as file:

@@ -42,6 +42,7 @@ def checksum(graphs: Iterable[Data]) -> str:
     """SHA-256 over the names, types, shapes and bytes of all tensors, in the order of the graphs."""
     digest = hashlib.sha256()
     for graph in graphs:
+        digest.update(f"graph of {graph.num_nodes} nodes;".encode())
         for key, value in sorted(graph.to_dict().items()):
             if isinstance(value, Tensor):
                 value = value.detach().cpu().contiguous()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from idgnn.graphs.choices import check_choices
+
 Level = Literal["node", "pair", "graph"]
 """What is asked about."""
 
@@ -33,6 +35,7 @@ class ModelSettings:
     """Their scale: logarithm, the counts as they are, or return probabilities of the random walk."""
 
     def __post_init__(self) -> None:
+        check_choices(self)
         for name in ("layers", "width", "budget", "heads", "cycle_length"):
             value = getattr(self, name)
             if value is not None and value < 1:

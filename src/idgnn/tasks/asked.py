@@ -24,7 +24,14 @@ def asked(graph: Data, settings: TaskSettings) -> Asked:
     if settings.level == "pair":
         if graph.get("edge_label_index") is None or graph.get("edge_label") is None:
             raise ValueError(f"a graph has no pairs for {settings.name}. {advice(settings)}")
-        return Asked(graph.edge_label_index, graph.edge_label)
+        pairs, label = graph.edge_label_index, _numbers(graph.edge_label, settings)
+        if label.shape != pairs.shape[1:]:
+            raise ValueError(
+                f"edge_label has shape {list(label.shape)} for edge_label_index of shape {list(pairs.shape)}, expected "
+                "one label for each pair."
+            )
+        known = _known(label, settings)
+        return Asked(pairs[:, known], label[known])
     num_nodes = graph.num_nodes or 0
     size = num_nodes if settings.level == "node" else 1
     y = graph.get("y")
@@ -34,9 +41,21 @@ def asked(graph: Data, settings: TaskSettings) -> Asked:
         raise ValueError(
             f"a graph of {num_nodes} nodes has {given}, but {settings.name} expects {expected}. {advice(settings)}"
         )
-    y = y.view(size)
-    known = (~y.isnan() if y.is_floating_point() else y >= 0).nonzero().flatten()
+    y = _numbers(y.view(size), settings)
+    known = _known(y, settings)
     return Asked(known if settings.level == "node" else None, y[known])
+
+
+def _numbers(label: Tensor, settings: TaskSettings) -> Tensor:
+    """Quantities as floats, classes as 64-bit integers; what is neither stays for the objective to refuse."""
+    if settings.name.endswith("regression"):
+        return label.float()
+    return label if label.is_floating_point() else label.long()
+
+
+def _known(label: Tensor, settings: TaskSettings) -> Tensor:
+    known = ~label.isnan() if label.is_floating_point() else label >= 0
+    return known.nonzero().flatten()
 
 
 def stacked_queries(each: list[Asked], sizes: list[int]) -> list[Tensor] | None:

@@ -24,6 +24,8 @@ _LABEL_SEED = 0
 
 def make_problem(dataset: Dataset, settings: TaskSettings, seed: int = 0) -> Problem:
     """The task that the settings describe, on a dataset; `seed` decides the split and what is drawn for validation."""
+    if not dataset.graphs:
+        raise ValueError(f"{dataset.name} has no graphs, expected at least one.")
     if settings.name == "link-prediction":
         return _links(dataset, settings, seed)
     dataset = replace(dataset, graphs=_with_labels(dataset.graphs, settings))
@@ -79,6 +81,10 @@ def _links(dataset: Dataset, settings: TaskSettings, seed: int) -> Problem:
     generator = torch.Generator().manual_seed(seed)
     directed = dataset.schema is not None and dataset.schema.directed
     if len(dataset) == 1:
+        if settings.split != "random":
+            raise ValueError(
+                f"split is {settings.split!r}, but the edges of a single graph can only be held out at random."
+            )
         shares = {"test": settings.test, "valid": settings.valid}
         parts = links_of_one_graph(dataset.graphs[0], shares, settings.supervision, generator, directed)
         ids = {name: [0] for name in parts}
@@ -95,7 +101,12 @@ def _split(
     """Parts of the given ids, of graphs or nodes; `classes` are theirs, if folds are to have equal shares of them."""
     if settings.split == "provided":
         there = set(ids)
-        return {name: [i for i in part.tolist() if i in there] for name, part in provided(dataset).items()}
+        parts = {name: [i for i in part.tolist() if i in there] for name, part in provided(dataset).items()}
+        if not parts.get("train") or len(parts) < 2:
+            raise ValueError(
+                f"the split of {dataset.name} has {list(parts)}, expected train and at least one other part."
+            )
+        return parts
     if settings.split == "folds":
         by = len(ids) if classes is None else classes
         split: Split = k_fold(by, settings.folds, seed, stratified=classes is not None)[settings.fold]

@@ -105,12 +105,15 @@ class Binary:
         """NaN where only one of the two classes is there: then no curve exists."""
         from torchmetrics.functional.classification import binary_accuracy, binary_auroc, binary_average_precision
 
-        score, target = out.squeeze(-1).float().sigmoid(), target.long()
+        logit, target = out.squeeze(-1).float(), target.long()
+        # Curves depend on the order alone, which a sigmoid in float32 would lose for confident answers.
+        order = torch.unique(logit, return_inverse=True)[1].double()
+        score = order / max(order.numel(), 1)
         both = 0 < int(target.sum()) < target.numel()
         nothing = torch.tensor(float("nan"))
         area = binary_auroc(score, target, validate_args=False) if both else nothing
         precision = binary_average_precision(score, target, validate_args=False) if both else nothing
-        accuracy = binary_accuracy(score, target, validate_args=False)
+        accuracy = binary_accuracy((logit > 0).long(), target, validate_args=False)
         return {"roc_auc": area.item(), "average_precision": precision.item(), "accuracy": accuracy.item()}
 
     def read(self, out: Tensor) -> dict[str, Tensor]:

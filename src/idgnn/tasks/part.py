@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from idgnn.identity.checks import check_graph
+from idgnn.identity.checks import check_graph, check_pairs, check_roots
 from idgnn.identity.cutting import Cutter
 from idgnn.tasks.settings import Level
 
@@ -50,14 +50,15 @@ class Part:
         nodes, edges = cutter.space(self.owner), cutter.space(self.owner[self.edge_index[1]])
         ends = [cutter.field(edges, end, nodes) for end in self.edge_index]
         queries = cutter.space(self.query_owner)
-        asked = [] if self.queries is None else self.queries.view(-1, self.queries.size(-1)).unbind(0)
-        named = [cutter.field(queries, each, nodes) for each in asked]
+        asked = self.queries
+        each = [] if asked is None else [asked] if asked.dim() == 1 else asked.unbind(0)
+        named = [cutter.field(queries, ends, nodes) for ends in each]
         cutter.finish()
         cut = cutter.cut(graphs)
         target = self.target
         if target is not None:
             target = target[graphs.to(target.device)] if self.level == "graph" else cut.take(target, queries)
-        found = None if not named else torch.stack([cut[each] for each in named])
+        found = [cut[field] for field in named]
         return Part(
             self.level,
             x=cut.take(self.x, nodes),
@@ -66,7 +67,7 @@ class Part:
             edge_weight=None if self.edge_weight is None else cut.take(self.edge_weight, edges),
             owner=cut.graph(nodes),
             num_graphs=graphs.numel(),
-            queries=found[0] if found is not None and len(named) == 1 else found,
+            queries=None if asked is None else found[0] if asked.dim() == 1 else torch.stack(found),
             target=target,
         )
 
@@ -81,6 +82,8 @@ def stack(
     if not graphs:
         raise ValueError("there are no graphs, expected at least one.")
     sizes = [check_graph(graph) for graph in graphs]
+    if queries is not None:
+        _check_queries(queries, sizes)
     start = torch.tensor([0, *sizes]).cumsum(0)[:-1].tolist()
     return Part(
         level,
@@ -95,6 +98,14 @@ def stack(
         else torch.cat([asked + first for asked, first in zip(queries, start, strict=True)], dim=-1),
         target=None if targets is None else torch.cat(list(targets)),
     )
+
+
+def _check_queries(queries: Sequence[Tensor], sizes: list[int]) -> None:
+    if len(queries) != len(sizes):
+        raise ValueError(f"queries are given for {len(queries)} graphs, but there are {len(sizes)}: expected one each.")
+    for asked, size in zip(queries, sizes, strict=True):
+        if asked.numel():
+            check_pairs(asked, size) if asked.dim() == 2 else check_roots(asked, size)
 
 
 def _edges(graph: Data) -> Tensor:

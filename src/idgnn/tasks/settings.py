@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 
+from idgnn.graphs.choices import check_choices
 from idgnn.models.settings import Level
 
 TaskName = Literal[
@@ -56,6 +57,7 @@ class TaskOptions:
     """Share of the edges of a graph that link prediction asks for; the others carry messages."""
 
     def __post_init__(self) -> None:
+        check_choices(self)
         if not (self.valid > 0 and self.test >= 0 and self.valid + self.test < 1):
             raise ValueError(
                 f"valid is {self.valid} and test is {self.test}, expected shares above 0 (test: 0 or above) that leave "
@@ -75,11 +77,6 @@ class TaskSettings(TaskOptions):
     """A task by name, with its options."""
 
     name: TaskName = field(kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.name not in get_args(TaskName):
-            raise ValueError(f"the task is {self.name!r}, expected one of {', '.join(get_args(TaskName))}.")
 
     @property
     def level(self) -> Level:

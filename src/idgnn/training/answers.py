@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from idgnn.identity.checks import check_whole
 from idgnn.training.batches import Batches, GraphBatch
 from idgnn.training.devices import is_out_of_memory
 
@@ -27,21 +28,22 @@ def answer(model: nn.Module, run: Callable[[GraphBatch], Tensor], batches: Batch
 
     Batches have at most `batch_size` graphs, and fewer if memory runs out.
     """
+    check_whole(batch_size, "batch_size", "the graphs in a batch")
     was_training = model.training
+    part, found, first = batches.part, [], 0
     model.eval()
-    part = batches.part
-    found, first = [], 0
-    while first < part.num_graphs:
-        graphs = torch.arange(first, min(first + batch_size, part.num_graphs))
-        try:
-            found.append(run(batches.cut(graphs)).float())
-        except Exception as error:
-            if not is_out_of_memory(error) or graphs.numel() == 1:
-                raise
-            batch_size = -(-graphs.numel() // 2)
-            continue
-        first += graphs.numel()
-    model.train(was_training)
+    try:
+        while first < part.num_graphs:
+            graphs = torch.arange(first, min(first + batch_size, part.num_graphs))
+            try:
+                found.append(run(batches.cut(graphs)).float())
+                first += graphs.numel()
+            except Exception as error:
+                if not is_out_of_memory(error) or graphs.numel() == 1:
+                    raise
+                batch_size = -(-graphs.numel() // 2)
+    finally:
+        model.train(was_training)
     owner = torch.arange(part.num_graphs, device=part.owner.device) if part.level == "graph" else part.query_owner
     return Answers(torch.cat(found), part.target, owner)
 

@@ -39,7 +39,10 @@ def load_checkpoint(trainer: Trainer, path: Path) -> None:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
         raise ValueError(f"{path} is not a checkpoint of a run ({error}). Start the run again.") from None
-    trainer.model.load_state_dict(_under("model/", tensors))
+    try:
+        trainer.model.load_state_dict(_under("model/", tensors))
+    except RuntimeError:
+        raise ValueError(f"{path} is a checkpoint of another network. Start the run again.") from None
     slots: dict[int, dict[str, Tensor]] = {}
     for name, tensor in _under("adam/", tensors).items():
         number, slot = name.split("/")

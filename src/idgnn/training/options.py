@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from idgnn.graphs.choices import check_choices
+
 
 @dataclass(frozen=True)
 class TrainOptions:
@@ -36,6 +38,7 @@ class TrainOptions:
     """Compile the network with torch.compile; the first epoch then takes minutes."""
 
     def __post_init__(self) -> None:
+        check_choices(self)
         for name in ("epochs", "batch_size", "eval_every", "redeal"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected a whole number of at least 1.")

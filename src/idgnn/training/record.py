@@ -58,7 +58,7 @@ class RunFolder:
         """What `run.json` says."""
         try:
             record = json.loads((self.path / RUN).read_text(encoding="utf-8"))
-            missing = {"settings", "dataset", "task", "result"} - set(record)
+            missing = {"settings", "dataset", "task", "result"} - set(record if isinstance(record, dict) else ())
         except FileNotFoundError:
             raise ValueError(f"there is no {RUN} in {self.path}, expected the folder of a run.") from None
         except ValueError as error:
@@ -82,7 +82,13 @@ class RunFolder:
         if not path.is_file():
             return []
         lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # behind the last end of line there is half a line
-        return [Epoch(**json.loads(line)) for line in lines]
+        found = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                found.append(Epoch(**json.loads(line)))
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"{path}:{number} is not what a run writes: {error}.") from None
+        return found
 
     def forget_after(self, epoch: int) -> list[Epoch]:
         """Drops the lines of epochs that come again, because the state after them was not saved; returns the others."""
@@ -99,6 +105,8 @@ class RunFolder:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keeps other processes from writing to the same run; where the system has no such locks, it does nothing."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"{self.path} is a file, expected a folder for the run.")
         self.path.mkdir(parents=True, exist_ok=True)
         try:
             import fcntl
@@ -110,6 +118,9 @@ class RunFolder:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise ValueError(f"another process is training in {self.path}. Wait for it, or use another.") from None
+            for left in self.path.glob(".*"):  # temporary files of a process that was killed
+                if left.name != ".lock":
+                    left.unlink()
             yield
 
     def _write(self, record: dict[str, Any]) -> None:

@@ -47,8 +47,9 @@ class Recorder:
         return result
 
     def forget(self) -> None:
-        """Drops all that was recorded."""
+        """Drops all that was recorded, and the memory it used."""
         self._recorded.clear()
+        self._pool = torch.cuda.graph_pool_handle()
 
     def _record(self, function: Callable[[], Tensor]) -> Recorded:
         graph = torch.cuda.CUDAGraph()

@@ -36,15 +36,18 @@ class RunSettings:
     @staticmethod
     def from_dict(values: dict[str, Any]) -> RunSettings:
         """From what :meth:`as_dict` gave, also after a round through JSON."""
-        data = values["data"]
-        return RunSettings(
-            data if isinstance(data, str) else _files(data),
-            TaskSettings(**_known(TaskSettings, values["task"])),
-            ModelSettings(**_known(ModelSettings, values["model"])),
-            TrainOptions(**_known(TrainOptions, values["training"])),
-            Selection(**_known(Selection, values["selection"])),
-            values["seed"],
-        )
+        try:
+            data = values["data"]
+            return RunSettings(
+                data if isinstance(data, str) else _files(data),
+                TaskSettings(**_known(TaskSettings, values["task"])),
+                ModelSettings(**_known(ModelSettings, values["model"])),
+                TrainOptions(**_known(TrainOptions, values["training"])),
+                Selection(**_known(Selection, values["selection"])),
+                values["seed"],
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"the settings of the run are not complete: {error!r}. Start it again.") from None
 
 
 def _files(values: dict[str, Any]) -> FileSource:

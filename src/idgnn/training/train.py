@@ -36,7 +36,7 @@ PYTHON = "python"  # what stands for graphs that were handed over in Python
 
 
 def train(
-    data: str | FileSource | Sequence[Data],
+    data: str | FileSource | Data | Sequence[Data],
     task: TaskName | TaskSettings,
     *,
     model: ModelSettings | None = None,
@@ -50,7 +50,7 @@ def train(
     """Trains a network on a dataset by name, on files, or on graphs.
 
     Args:
-        data: The name of a dataset, files, or graphs.
+        data: The name of a dataset, files, a graph or graphs.
         task: What is predicted, by name or with all its settings.
         model: The network.
         training: How it is trained.
@@ -67,14 +67,21 @@ def train(
         >>> sorted(run.result)
         ['best', 'last', 'metric', 'num_parameters', 'seconds', 'width']
     """
-    named = data if isinstance(data, str | FileSource) else PYTHON
+    given = isinstance(data, str | FileSource)
     task = task if isinstance(task, TaskSettings) else TaskSettings(name=task)
     settings = RunSettings(
-        named, task, model or ModelSettings(), training or TrainOptions(), selection or Selection(), seed
+        data if given else PYTHON,
+        task,
+        model or ModelSettings(),
+        training or TrainOptions(),
+        selection or Selection(),
+        seed,
     )
-    dataset = Dataset(PYTHON, list(data)) if named is PYTHON else read_data(settings)  # type: ignore[arg-type]
+    dataset = read_data(settings) if given else Dataset(PYTHON, _graphs(data))
     files = None if folder is None else RunFolder(Path(folder))
     if files is None:
+        if resume:
+            raise ValueError("resume goes on with the run in a folder, but no folder was given. Name it.")
         return _train(settings, dataset, None, resume, callbacks)
     with files.alone():
         return _train(settings, dataset, files, resume, callbacks)
@@ -87,6 +94,17 @@ def read_data(settings: RunSettings) -> Dataset:
     if chosen == Selection():
         return dataset
     return select(dataset, min_nodes=chosen.min_nodes, min_edges=chosen.min_edges, smallest=chosen.smallest)
+
+
+def _graphs(data: Data | Sequence[Data]) -> list[Data]:
+    graphs = [data] if isinstance(data, Data) else list(data)
+    for graph in graphs:
+        if not isinstance(graph, Data):
+            raise ValueError(
+                f"the graphs hold a {type(graph).__name__}, expected torch_geometric.data.Data; or pass the name of a "
+                "dataset, or a FileSource."
+            )
+    return graphs
 
 
 def _train(

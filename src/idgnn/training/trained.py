@@ -46,7 +46,7 @@ class Run:
             raise ValueError(f"the run in {folder} is not finished. Go on with it: idgnn train --resume {folder}")
         schema = record["dataset"]["schema"]
         return Run(
-            Predictor.load(folder),
+            Predictor.load(folder).eval(),
             from_dict(record["task"]["objective"]),
             RunSettings.from_dict(record["settings"]).task,
             None if schema is None else Schema.from_dict(schema),

@@ -86,7 +86,7 @@ class Trainer:
             except Exception as error:
                 if not is_out_of_memory(error) or graphs.numel() == 1:
                     raise
-                # Nothing was changed yet: the weights move at the end of a step.
+                # The weights move at the end of a step, so they are what they were; BatchNorm has seen the batch.
                 self.batch_size = -(-graphs.numel() // 2)
                 warnings.warn(
                     f"memory ran out in epoch {self.epoch + 1}: from here on batches have {self.batch_size} graphs.",

@@ -1,0 +1,14 @@
+"""Settings with a few possible values, checked where type checkers do not look. Imports no PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+
+def check_choices(settings: Any) -> None:
+    """Refuses a value that is none of those that the `Literal` of its field names."""
+    for name, kind in get_type_hints(type(settings)).items():
+        if get_origin(kind) is Literal and getattr(settings, name) not in get_args(kind):
+            raise ValueError(
+                f"{name} is {getattr(settings, name)!r}, expected one of {', '.join(map(str, get_args(kind)))}."
+            )
