@@ -26,7 +26,7 @@ from idgnn.training.options import TrainOptions
 from idgnn.training.trainer import Trainer
 
 Figures = dict[str, float]
-NAMES = {"none": "plain GCN", "fast": "ID-GNN-Fast", "full": "ID-GNN-Full"}
+NAMES = {"none": "plain GNN", "fast": "ID-GNN-Fast", "full": "ID-GNN-Full"}
 
 
 def main() -> None:
@@ -96,6 +96,7 @@ def worker(barrier, results, conv: str, device: str, seconds: float, record: boo
         trainer = Trainer(model, problem, options)
         for _ in range(5):
             trainer.train_epoch()
+        trainer.evaluate()
         barrier.wait()
         start, steps, epochs = time.perf_counter(), 0, 0
         while time.perf_counter() - start < seconds:

@@ -1,0 +1,37 @@
+"""Steps that are replayed as CUDA graphs do what the steps themselves do."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from idgnn.training.trainer import Trainer
+from tests.training.small_problems import QUICK, problem_for, trainer_for
+
+on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+REPLAYED = replace(QUICK, device="cuda", epochs=6, redeal=3, record=True)
+
+
+def losses(trainer: Trainer) -> list[float]:
+    return [epoch.loss for epoch in trainer.epochs()]
+
+
+@on_a_gpu
+@pytest.mark.parametrize("task", ["node-clustering", "shortest-path", "graph-clustering", "link-prediction"])
+def test_replayed_steps_train_as_steps_do(task):
+    problem = problem_for(task)
+    recorded, plain = (trainer_for(problem, replace(REPLAYED, record=record)) for record in (True, False))
+    assert losses(recorded) == pytest.approx(losses(plain), rel=1e-4)
+
+
+@pytest.mark.parametrize("times", [2, 3])
+def test_graphs_are_dealt_into_new_batches_every_so_many_epochs(times):
+    trainer = trainer_for(problem_for("shortest-path"), replace(QUICK, device="cpu", redeal=times, epochs=2 * times))
+    dealt = []
+    for _ in range(2 * times):
+        dealt.append({frozenset(batch.tolist()) for batch in trainer._deal()})
+        trainer.epoch += 1
+    assert all(each == dealt[0] for each in dealt[:times])
+    assert all(each == dealt[times] for each in dealt[times:])
+    assert dealt[0] != dealt[times]
+    assert all(set().union(*each) == set(range(trainer.train.num_graphs)) for each in dealt)
