@@ -1,0 +1,46 @@
+"""Table 3: real-world tasks."""
+
+from __future__ import annotations
+
+from idgnn.experiments.columns import Column
+
+_LINK = "link-prediction"
+_CLASS = "graph-classification"
+
+COLUMNS = (
+    Column("class-Cora", "Cora", "node-classification", "Cora", "accuracy", 100, 1),
+    Column("class-CiteSeer", "CiteSeer", "node-classification", "CiteSeer", "accuracy", 100, 1),
+    Column("link-ScaleFree", "ScaleFree", _LINK, "ScaleFree", "roc_auc", 100, 32, released_dataset="ba"),
+    Column("link-SmallWorld", "SmallWorld", _LINK, "SmallWorld", "roc_auc", 100, 32, released_dataset="ws"),
+    Column(
+        "link-ENZYMES", "ENZYMES", _LINK, "ENZYMES", "roc_auc", 100, 32, released_smallest=100, released_batch_size=8
+    ),
+    Column(
+        "link-PROTEINS", "PROTEINS", _LINK, "PROTEINS", "roc_auc", 100, 32, released_smallest=100, released_batch_size=8
+    ),
+    Column(
+        "class-ENZYMES",
+        "ENZYMES",
+        _CLASS,
+        "ENZYMES",
+        "accuracy",
+        1000,
+        released_epochs=100,
+        released_batch_size=64,
+        released_lr=0.1,
+    ),
+    Column("class-PROTEINS", "PROTEINS", _CLASS, "PROTEINS", "accuracy", 1000, released_batch_size=64, released_lr=0.1),
+    Column("class-BZR", "BZR", _CLASS, "BZR", "accuracy", 1000, released_batch_size=64, released_lr=0.1),
+    Column(
+        "class-ogbg-molhiv",
+        "ogbg-molhiv",
+        _CLASS,
+        "ogbg-molhiv",
+        "roc_auc",
+        100,
+        split="provided",
+        released_lr=0.001,
+        released_schedule="constant",
+        released_batch_size=64,
+    ),
+)
