@@ -71,8 +71,12 @@ def random_regular(num_graphs: int, num_nodes: int, degree: int, seed: int = 0) 
             f"no graph of {num_nodes} nodes has degree {degree} everywhere, expected a degree under the number of "
             "nodes and an even product of the two. Change one of them."
         )
-    rng = random.Random(seed)
-    return [_as_data(nx.random_regular_graph(degree, num_nodes, seed=rng)) for _ in range(num_graphs)]
+
+    def make() -> list[nx.Graph]:
+        rng = random.Random(seed)
+        return [nx.random_regular_graph(degree, num_nodes, seed=rng) for _ in range(num_graphs)]
+
+    return _kept(f"{degree}-regular", num_graphs, num_nodes, seed, make)
 
 
 def _kept(name: str, num_graphs: int, num_nodes: int, seed: int, make: Callable[[], list[nx.Graph]]) -> list[Data]:
