@@ -56,7 +56,7 @@ def test_train_predict_embed(club, capsys):
     assert {"model.safetensors", "metrics.jsonl", "predictions.csv", "curves.png"} <= {p.name for p in run.iterdir()}
     assert not (run / "checkpoint.safetensors").exists()
     held_out = rows(run / "predictions.csv")
-    assert held_out[0].keys() == {"part", "graph", "node", "label", "class", "probability"}
+    assert held_out[0].keys() == {"part", "graph", "node", "label", "class", "probability_Officer"}
     assert {row["label"] for row in held_out} <= {"Mr. Hi", "Officer"}
 
     main(["predict", str(run), *FILES, "--output", "predictions.csv"])
@@ -64,7 +64,8 @@ def test_train_predict_embed(club, capsys):
     assert len(predicted) == 34  # also those whose club is not known
     for row in held_out:
         assert predicted[row["node"]]["class"] == row["class"]
-        assert float(predicted[row["node"]]["probability"]) == pytest.approx(float(row["probability"]), abs=1e-5)
+        ours, theirs = float(predicted[row["node"]]["probability_Officer"]), float(row["probability_Officer"])
+        assert ours == pytest.approx(theirs, abs=1e-5)
 
     main(["embed", str(run), *FILES, "--output", "embeddings.npz"])
     with np.load(club / "embeddings.npz") as file:
@@ -95,7 +96,7 @@ def test_pairs(club):
     ("arguments", "sentence"),
     [
         (["predict", "nowhere", *FILES], "there is no run.json in nowhere"),
-        (["train", "--edges", "nowhere.csv", "--task", "node-clustering"], "there is no file nowhere.csv"),
+        (["train", "--edges", "nowhere.csv", "--task", "node-clustering"], "nowhere.csv. Check the path"),
         (["train", "ENZIMES", "--task", "node-clustering"], "there is no dataset 'ENZIMES'"),
         (["train", "--task", "node-clustering"], "neither a dataset nor files"),
         (["train", *FILES, "--label", "rank", "--task", "node-classification"], "no column 'rank'"),
@@ -175,3 +176,63 @@ def test_resume(club, capsys):
     main(["train", "--resume", str(half)])
     assert (half / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
     assert (half / "predictions.csv").read_text() == (whole / "predictions.csv").read_text()
+
+
+def test_whole_numbers_are_quantities_if_quantities_are_asked_for(club):
+    with (club / "nodes.csv").open(encoding="utf-8") as file:
+        lines = [line.rstrip("\n").rsplit(",", 1)[0] for line in file]
+    ages = ["age", *(("NA", "20", "30", "100")[i % 4] for i in range(len(lines) - 1))]
+    (club / "nodes.csv").write_text("\n".join(",".join(pair) for pair in zip(lines, ages, strict=True)))
+    main(["train", *FILES, "--label", "age", "--task", "node-regression", "--epochs", "2", "--width", "4"])
+    held_out = rows(run_folder(club) / "predictions.csv")
+    assert {float(row["label"]) for row in held_out} <= {20.0, 30.0, 100.0}
+
+
+def test_distances_on_a_single_graph(club):
+    main(["train", "--edges", "edges.csv", "--task", "shortest-path", "--epochs", "1", "--width", "4"])
+    held_out = rows(run_folder(club) / "predictions.csv")
+    assert {row["class"] for row in held_out} <= {"0", "1", "2", "3", "4 or more"}
+    assert len(held_out) == 200
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--resume", "half", "--epochs", "500"], "Leave all others out beside --resume"),
+        ([*FILES, "--task", "node-clustering", "--seeds", "1", "1"], "none of them twice"),
+        ([*FILES, "--task", "node-clustering", "--seeds"], "expected at least one"),
+        ([*FILES, "--task", "graph-clustering"], "needs several"),
+        ([*FILES, "--task", "node-clustering", "--conv", "gine"], "gine reads edge features"),
+        ([*FILES, "--task", "node-clustering", "--split", "folds", "--test", "0.1"], "test is for a random split"),
+        ([*FILES, "--task", "node-clustering", "--runs", "edges.csv"], "cannot be made a folder"),
+    ],
+)
+def test_what_would_be_ignored_is_refused_and_leaves_nothing_behind(club, capsys, arguments, sentence):
+    with pytest.raises(SystemExit) as stop:
+        main(["train", *arguments])
+    said = capsys.readouterr().err
+    assert stop.value.code == 2
+    assert sentence in said and said.count("\n") == 1
+    assert not list(club.glob("runs/*"))
+
+
+def test_a_forgotten_table_of_nodes_is_asked_for(club, capsys):
+    main([*TRAIN, "--epochs", "1"])
+    with pytest.raises(SystemExit):
+        main(["predict", str(run_folder(club)), "--edges", "edges.csv"])
+    assert "Give the table of nodes as well (--nodes)" in capsys.readouterr().err
+
+
+def test_an_output_that_cannot_be_written_is_one_sentence(club, capsys):
+    main([*TRAIN, "--epochs", "1"])
+    with pytest.raises(SystemExit) as stop:
+        main(["predict", str(run_folder(club)), *FILES, "--output", "edges.csv/p.csv"])
+    said = capsys.readouterr().err
+    assert stop.value.code == 2 and "cannot be written" in said and "Errno" not in said
+
+
+def test_a_run_can_go_on_from_another_folder(club, monkeypatch):
+    from idgnn.training.record import RunFolder
+
+    main([*TRAIN, "--epochs", "1"])
+    assert RunFolder(run_folder(club)).settings().data.edges == club / "edges.csv"

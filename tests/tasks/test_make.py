@@ -353,7 +353,7 @@ def test_no_graphs_are_refused(name):
         ({"supervision": 1.0}, "supervision is 1.0"),
         ({"fold": 10}, "fold is 10 of 10"),
         ({"folds": 1}, "fold is 0 of 1"),
-        ({"bins": 0}, "bins is 0, expected at least 1"),
+        ({"bins": 0}, "bins is 0, expected a whole number of at least 1"),
         ({"pairs": 0}, "pairs is 0"),
         ({"cutoff": 0}, "cutoff is 0"),
         ({"split": "kfold"}, "split is 'kfold'"),

@@ -139,9 +139,9 @@ def test_the_metric_that_counts_is_measured_and_better_answers_score_better(obje
 
 def test_the_columns_for_people():
     logits = torch.tensor([[-1.0], [0.5]])
-    assert list(Binary().read(logits)) == ["class", "probability"]
+    assert list(Binary().read(logits)) == ["class", "probability_1"]
     assert Binary().read(logits)["class"].tolist() == [0, 1]
-    assert torch.allclose(Binary().read(logits)["probability"], 1 / (1 + (-logits.squeeze(-1)).exp()))
+    assert torch.allclose(Binary().read(logits)["probability_1"], 1 / (1 + (-logits.squeeze(-1)).exp()))
     assert list(Links().read(logits)) == ["probability"]
     columns = Classes(3).read(torch.tensor([[0.0, 2.0, 1.0]]))
     assert list(columns) == ["class", "probability_0", "probability_1", "probability_2"]

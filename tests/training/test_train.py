@@ -314,17 +314,16 @@ def test_the_predictions_are_what_is_measured(task, tmp_path):
     with (tmp_path / "predictions.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert {row["part"] for row in rows} == {"valid"}
-    label = torch.tensor([float(row["label"]) for row in rows])
     last = run.result["last"]["valid"]
     if task == "node-regression":
-        value = torch.tensor([float(row["value"]) for row in rows])
+        value, label = (torch.tensor([float(row[name]) for row in rows]) for name in ("value", "label"))
         assert abs(float((value - label).abs().mean()) - last["mae"]) < 1e-4
     elif task in ("link-prediction", "graph-classification"):
-        found = torch.tensor([float(row["probability"]) for row in rows])
-        right = (found > 0.5) == (label > 0.5)
+        name = "probability" if task == "link-prediction" else "probability_1"
+        right = torch.tensor([(float(row[name]) > 0.5) == (row["label"] == "1") for row in rows])
         assert abs(float(right.float().mean()) - last["accuracy"]) < 1e-6
     else:
-        right = torch.tensor([float(row["class"]) for row in rows]) == label
+        right = torch.tensor([row["class"] == row["label"] for row in rows])
         assert abs(float(right.float().mean()) - last["accuracy"]) < 1e-6
 
 

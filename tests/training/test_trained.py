@@ -54,19 +54,21 @@ def test_the_batch_size_changes_no_prediction(task):
     others = graphs_for(task, 7, seed=9)
     one, all_ = (run.predict(others, asked(run, others), batch_size=size, device="cpu") for size in (2, 100))
     for name in one:
+        if name == "class":
+            continue
         close = torch.allclose(torch.tensor(one[name]).double(), torch.tensor(all_[name]).double(), atol=1e-5)
-        assert close or name == "class", name
+        assert close, name
 
 
 def test_the_table_of_a_run_is_what_it_predicts(tmp_path):
     """The graphs that were held out, predicted again."""
     run = trained("graph-classification", tmp_path)
     lines = [line.split(",") for line in (tmp_path / "predictions.csv").read_text().splitlines()]
-    assert lines[0] == ["part", "graph", "label", "class", "probability"]
+    assert lines[0] == ["part", "graph", "label", "class", "probability_1"]
     graphs = graphs_for("graph-classification")
     found = run.predict([graphs[int(line[1])] for line in lines[1:]], device="cpu")
     assert torch.allclose(
-        torch.tensor([float(line[4]) for line in lines[1:]]), torch.tensor(found["probability"]), atol=1e-6
+        torch.tensor([float(line[4]) for line in lines[1:]]), torch.tensor(found["probability_1"]), atol=1e-6
     )
     assert [line[2] for line in lines[1:]] == [str(int(graphs[int(line[1])].y)) for line in lines[1:]]
 
@@ -121,7 +123,7 @@ def test_a_graph_may_have_no_pairs():
 def test_graphs_with_other_features_are_refused():
     run = trained("node-clustering")
     graph = Data(x=torch.ones(3, 5), edge_index=torch.tensor([[0], [1]]))
-    with pytest.raises(ValueError, match=r"x has shape \[3, 5\], expected \[num_nodes, 2\]"):
+    with pytest.raises(ValueError, match="have 5 node features, but the network was trained with 2"):
         run.predict([graph], device="cpu")
     with pytest.raises(ValueError, match="there are no graphs"):
         run.predict([], device="cpu")

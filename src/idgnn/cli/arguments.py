@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from idgnn.graphs.schema import Schema
 
 File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
-Name = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
+Name = Annotated[str | None, tyro.conf.arg(metavar="[NAME]")]
 Output = Annotated[Path, tyro.conf.arg(metavar="FILE", aliases=["-o"])]
 
 

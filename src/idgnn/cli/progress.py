@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ class Progress(Callback):
         """Takes the bar away; if the run is not finished, says how to go on."""
         if self.task is not None:
             self.bar.stop()
-        if result is None and (self.folder / "run.json").is_file():
+        if isinstance(sys.exception(), KeyboardInterrupt) and (self.folder / "run.json").is_file():
             self.console.print(
                 f"Stopped. To go on: idgnn train --resume {self.folder}", soft_wrap=True, highlight=False
             )

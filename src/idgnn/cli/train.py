@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -46,7 +46,7 @@ class Train:
     files: Flat[OwnFiles] = field(default_factory=OwnFiles)
     model: Flat[ModelSettings] = field(default_factory=ModelSettings)
     training: Flat[TrainOptions] = field(default_factory=TrainOptions)
-    options: Flat[TaskOptions] = field(default_factory=TaskOptions)
+    task_details: Flat[TaskOptions] = field(default_factory=TaskOptions)
     selection: Flat[Selection] = field(default_factory=Selection)
 
     def __call__(self) -> None:
@@ -55,13 +55,15 @@ class Train:
         from idgnn.training.record import RunFolder
 
         if self.resume is not None:
-            if self.dataset is not None or self.files.edges is not None or self.task is not None:
-                raise ValueError("a run that is resumed has its own dataset, files and task. Leave them out.")
+            if replace(self, resume=None, track=None) != Train():
+                raise ValueError("a run that is resumed has its own settings. Leave all others out beside --resume.")
             show_runs([self._train(RunFolder(self.resume).settings(), self.resume, resume=True)])
             return
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"seeds are {list(self.seeds)}, expected at least one, and none of them twice.")
         if self.task is None:
             raise ValueError("no task was given. Add --task, for example --task node-classification.")
-        task = TaskSettings(**asdict(self.options), name=self.task)
+        task = TaskSettings(**asdict(self.task_details), name=self.task)
         data = self.files.source(self.dataset)
         runs = []
         for seed in self.seeds:

@@ -1,4 +1,4 @@
-"""Settings with a few possible values, checked where type checkers do not look. Imports no PyTorch."""
+"""Settings with a few possible values, and whole numbers, checked when they are made. Imports no PyTorch."""
 
 from __future__ import annotations
 
@@ -12,3 +12,11 @@ def check_choices(settings: Any) -> None:
             raise ValueError(
                 f"{name} is {getattr(settings, name)!r}, expected one of {', '.join(map(str, get_args(kind)))}."
             )
+
+
+def check_counts(settings: Any, names: tuple[str, ...]) -> None:
+    """Refuses what is not a whole number of at least 1."""
+    for name in names:
+        value = getattr(settings, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name} is {value!r}, expected a whole number of at least 1.")

@@ -32,7 +32,7 @@ def select(dataset: Dataset, *, min_nodes: int = 0, min_edges: int = 0, smallest
     else:
         rank = torch.where(enough, edges, torch.iinfo(torch.long).max).sort(stable=True).indices
         chosen = rank[large[rank]][:smallest]
-        if smallest < 1 or chosen.numel() < smallest:
+        if large.any() and (smallest < 1 or chosen.numel() < smallest):
             raise ValueError(
                 f"smallest is {smallest}, expected a number from 1 to {int(large.sum())}, the graphs of {dataset.name} "
                 f"with at least {min_nodes} nodes. Ask for fewer."

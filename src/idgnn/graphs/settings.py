@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 
@@ -25,6 +25,16 @@ class FileSource:
     """Whether edges have one direction; otherwise every edge is read in both."""
     ignore: tuple[str, ...] = ()
     """The columns that are not features."""
+
+    def __post_init__(self) -> None:
+        for name in ("edges", "nodes", "graphs"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, Path(getattr(self, name)))
+
+    def absolute(self) -> FileSource:
+        """The same files, wherever a process works."""
+        paths = {name: getattr(self, name) for name in ("edges", "nodes", "graphs")}
+        return replace(self, **{name: None if path is None else path.absolute() for name, path in paths.items()})
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,9 @@ def _cut(order: Tensor, fractions: Sequence[float]) -> Split:
     num = order.numel()
     borders = [0, *(round(num * sum(fractions[: part + 1])) for part in range(len(fractions) - 1)), num]
     sizes = [last - first for first, last in pairwise(borders)]
+    while num >= len(sizes) and min(sizes) < 1:  # a few go round
+        smallest, largest = sizes.index(min(sizes)), sizes.index(max(sizes))
+        sizes[smallest], sizes[largest] = sizes[smallest] + 1, sizes[largest] - 1
     if min(sizes) < 1:
         raise ValueError(
             f"{num} graphs or nodes in parts of {list(fractions)} leave parts of sizes {sizes}, expected at least "

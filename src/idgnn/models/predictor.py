@@ -67,6 +67,8 @@ def build(settings: ModelSettings, level: Level, in_channels: int, num_outputs: 
     def network(settings: ModelSettings, width: int) -> Predictor:
         return Predictor(level, num_outputs, _encoder(settings, level, in_channels, width, edge_dim))
 
+    if settings.conv == "gine" and edge_dim is None:
+        raise ValueError("gine reads edge features, but the graphs have none. Use gin, or give them features.")
     width = settings.width
     if width is None:
         plain = _encoder(replace(settings, conv="gcn", identity="none"), level, in_channels, settings.budget, None)

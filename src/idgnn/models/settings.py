@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from idgnn.graphs.choices import check_choices
+from idgnn.graphs.choices import check_choices, check_counts
 
 Level = Literal["node", "pair", "graph"]
 """What is asked about."""
@@ -36,10 +36,8 @@ class ModelSettings:
 
     def __post_init__(self) -> None:
         check_choices(self)
-        for name in ("layers", "width", "budget", "heads", "cycle_length"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}, expected a whole number of at least 1.")
+        names = ("layers", "width", "budget", "heads", "cycle_length")
+        check_counts(self, tuple(name for name in names if getattr(self, name) is not None))
 
     def num_layers(self, level: Level) -> int:
         """Rounds of message passing for a task of this level, as the paper has them."""

@@ -71,4 +71,4 @@ def advice(settings: TaskSettings) -> str:
     """What to do if there are no labels."""
     if settings.level == "pair":
         return "Set edge_label_index [2, pairs] and edge_label [pairs] on every graph."
-    return "Name the column with the labels, or set y on every graph."
+    return "Name the column with the labels (--label), or set y on every graph, with -1 or NaN for what is not known."

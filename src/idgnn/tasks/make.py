@@ -12,6 +12,7 @@ from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.labels import graph_clustering, node_clustering, shortest_paths
 from idgnn.graphs.splits import Split, k_fold, provided, random_split
 from idgnn.tasks.asked import advice, asked, stacked_queries
+from idgnn.tasks.class_names import class_names
 from idgnn.tasks.links import links_of_many_graphs, links_of_one_graph
 from idgnn.tasks.objective import Binary, Classes, Links, Objective, Quantity
 from idgnn.tasks.part import Part, stack
@@ -29,9 +30,8 @@ def make_problem(dataset: Dataset, settings: TaskSettings, seed: int = 0) -> Pro
     if settings.name == "link-prediction":
         return _links(dataset, settings, seed)
     dataset = replace(dataset, graphs=_with_labels(dataset.graphs, settings))
-    if settings.level == "node" and len(dataset) == 1:
-        return _nodes_of_one_graph(dataset, settings, seed)
-    return _by_graph(dataset, settings, seed)
+    problem = (_one_graph if len(dataset) == 1 else _by_graph)(dataset, settings, seed)
+    return replace(problem, classes=class_names(dataset, settings))
 
 
 def _with_labels(graphs: list[Data], settings: TaskSettings) -> list[Data]:
@@ -60,19 +60,21 @@ def _by_graph(dataset: Dataset, settings: TaskSettings, seed: int) -> Problem:
     return _problem(settings, {name: part(ids) for name, ids in split.items()}, split)
 
 
-def _nodes_of_one_graph(dataset: Dataset, settings: TaskSettings, seed: int) -> Problem:
-    """Nodes of the only graph are held out; all of them are there while training."""
+def _one_graph(dataset: Dataset, settings: TaskSettings, seed: int) -> Problem:
+    """Nodes or pairs of the only graph are held out; all of its nodes and edges are there while training."""
     graph, known = dataset.graphs[0], asked(dataset.graphs[0], settings)
-    nodes = known.queries
-    assert nodes is not None
-    _check_known(nodes.numel(), dataset, settings)
+    if known.queries is None:
+        raise ValueError(f"{dataset.name} is one graph, but {settings.name} needs several: some are held out.")
+    _check_known(known.target.numel(), dataset, settings)
     classes = None if known.target.is_floating_point() else known.target
-    place = torch.full((graph.num_nodes or 0,), -1).scatter(0, nodes, torch.arange(nodes.numel()))
-    split = _split(dataset, settings, seed, nodes.tolist(), classes)
+    # A split that comes with a dataset names nodes; otherwise it is the queries that are numbered.
+    ids = known.queries.tolist() if settings.split == "provided" else list(range(known.target.numel()))
+    split = _split(dataset, settings, seed, ids, classes)
+    place = {query: i for i, query in enumerate(ids)} if settings.split == "provided" else None
     parts = {}
-    for name, ids in split.items():
-        chosen = torch.tensor(ids)
-        parts[name] = stack("node", [graph], [chosen], [known.target[place[chosen]]])
+    for name, chosen in split.items():
+        index = torch.tensor(chosen if place is None else [place[query] for query in chosen])
+        parts[name] = stack(settings.level, [graph], [known.queries[..., index]], [known.target[index]])
     return _problem(settings, parts, {name: [0] for name in parts})
 
 
@@ -102,7 +104,7 @@ def _split(
     if settings.split == "provided":
         there = set(ids)
         parts = {name: [i for i in part.tolist() if i in there] for name, part in provided(dataset).items()}
-        if not parts.get("train") or len(parts) < 2:
+        if "train" not in parts or len(parts) < 2 or not all(parts.values()):
             raise ValueError(
                 f"the split of {dataset.name} has {list(parts)}, expected train and at least one other part."
             )
@@ -134,9 +136,14 @@ def _objective(settings: TaskSettings, parts: Mapping[str, Part]) -> Objective:
     if every.is_floating_point():
         raise ValueError(
             f"the labels are quantities, such as {every[0].item():g}, but {settings.name} expects classes 0, 1, 2, ... "
-            f"Use {settings.level}-regression, or labels that are whole numbers."
+            f"Use {settings.level}-regression, or labels that are whole numbers (y.long())."
         )
-    num_classes = int(every.max()) + 1
+    num_classes, there = int(every.max()) + 1, every.unique().numel()
+    if num_classes > max(2 * there, 100):
+        raise ValueError(
+            f"the labels go up to {num_classes - 1}, but only {there} of them are there, expected classes 0, 1, 2, ... "
+            "Number them with y.unique(return_inverse=True)[1]."
+        )
     if num_classes < 2:
         raise ValueError(f"all labels for {settings.name} are the same, expected at least two classes.")
     return Binary() if num_classes == 2 else Classes(num_classes)

@@ -119,7 +119,7 @@ class Binary:
     def read(self, out: Tensor) -> dict[str, Tensor]:
         """The likelier class, and the probability of class 1."""
         probability = out.squeeze(-1).float().sigmoid()
-        return {"class": (probability > 0.5).long(), "probability": probability}
+        return {"class": (probability > 0.5).long(), "probability_1": probability}
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,15 @@ class Part:
         )
 
 
+def as_list(data: Data | Sequence[Data]) -> list[Data]:
+    """A graph, or graphs, as a list."""
+    graphs = [data] if isinstance(data, Data) else list(data)
+    for graph in graphs:
+        if not isinstance(graph, Data):
+            raise ValueError(f"the graphs hold a {type(graph).__name__}, expected torch_geometric.data.Data.")
+    return graphs
+
+
 def stack(
     level: Level,
     graphs: Sequence[Data],

@@ -21,6 +21,8 @@ class Problem:
     """`"valid"`, and `"test"` if there is one."""
     graph_ids: Mapping[str, list[int]] = field(default_factory=dict)
     """For each part, which graphs of the dataset are in it."""
+    classes: tuple[str, ...] | None = None
+    """What the classes are called, if they have names."""
 
     @property
     def in_channels(self) -> int:

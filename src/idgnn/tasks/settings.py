@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-from idgnn.graphs.choices import check_choices
+from idgnn.graphs.choices import check_choices, check_counts
 from idgnn.models.settings import Level
 
 TaskName = Literal[
@@ -33,7 +33,7 @@ LEVEL: dict[TaskName, Level] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TaskOptions:
     """How a task is made from graphs: what is held out, and which labels are made from the graphs themselves."""
 
@@ -67,16 +67,16 @@ class TaskOptions:
             raise ValueError(f"supervision is {self.supervision}, expected a share between 0 and 1, for example 0.2.")
         if not 0 <= self.fold < self.folds or self.folds < 2:
             raise ValueError(f"fold is {self.fold} of {self.folds}, expected 0 to folds - 1 and at least 2 folds.")
-        for name in ("bins", "pairs", "cutoff"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1.")
+        if self.split == "folds" and self.test:
+            raise ValueError("folds have a part for training and one for validation; test is for a random split.")
+        check_counts(self, ("bins", "pairs", "cutoff"))
 
 
 @dataclass(frozen=True)
 class TaskSettings(TaskOptions):
     """A task by name, with its options."""
 
-    name: TaskName = field(kw_only=True)
+    name: TaskName
 
     @property
     def level(self) -> Level:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from idgnn.graphs.choices import check_choices
+from idgnn.graphs.choices import check_choices, check_counts
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,7 @@ class TrainOptions:
 
     def __post_init__(self) -> None:
         check_choices(self)
-        for name in ("epochs", "batch_size", "eval_every", "redeal"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected a whole number of at least 1.")
+        check_counts(self, ("epochs", "batch_size", "eval_every", "redeal"))
         if not self.lr > 0:
             raise ValueError(f"lr is {self.lr}, expected a learning rate above 0, for example 0.01.")
         if not self.weight_decay >= 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -105,9 +105,11 @@ class RunFolder:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keeps other processes from writing to the same run; where the system has no such locks, it does nothing."""
-        if self.path.exists() and not self.path.is_dir():
-            raise ValueError(f"{self.path} is a file, expected a folder for the run.")
-        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise ValueError(f"{self.path} cannot be made a folder for the run: {reason}.") from None
         try:
             import fcntl
         except ImportError:
@@ -121,7 +123,13 @@ class RunFolder:
             for left in self.path.glob(".*"):  # temporary files of a process that was killed
                 if left.name != ".lock":
                     left.unlink()
-            yield
+            try:
+                yield
+            finally:
+                if not self.exists():  # it did not come to a run: nothing is left behind
+                    (self.path / ".lock").unlink(missing_ok=True)
+                    with suppress(OSError):
+                        self.path.rmdir()
 
     def _write(self, record: dict[str, Any]) -> None:
         write_text(self.path / RUN, json.dumps(record, indent=2) + "\n")

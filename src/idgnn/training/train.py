@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ from idgnn.graphs.load import load
 from idgnn.graphs.select import select
 from idgnn.graphs.settings import FileSource, Selection
 from idgnn.models.budget import num_parameters
-from idgnn.models.predictor import build
+from idgnn.models.predictor import Predictor, build
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.make import make_problem
+from idgnn.tasks.part import as_list
 from idgnn.tasks.problem import Problem
 from idgnn.tasks.settings import TaskName, TaskSettings
 from idgnn.training.callbacks import Callback
@@ -29,7 +31,7 @@ from idgnn.training.record import PREDICTIONS, RunFolder
 from idgnn.training.seeds import seed_of
 from idgnn.training.settings import RunSettings
 from idgnn.training.tables import Table, answer_columns, named, query_columns, write_table
-from idgnn.training.trained import Run, class_names
+from idgnn.training.trained import Run
 from idgnn.training.trainer import Trainer
 
 PYTHON = "python"  # what stands for graphs that were handed over in Python
@@ -67,17 +69,19 @@ def train(
         >>> sorted(run.result)
         ['best', 'last', 'metric', 'num_parameters', 'seconds', 'width']
     """
-    given = isinstance(data, str | FileSource)
+    source = data.absolute() if isinstance(data, FileSource) else data if isinstance(data, str) else PYTHON
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ValueError(f"seed is {seed!r}, expected a whole number.")
     task = task if isinstance(task, TaskSettings) else TaskSettings(name=task)
     settings = RunSettings(
-        data if given else PYTHON,
+        source,
         task,
         model or ModelSettings(),
         training or TrainOptions(),
         selection or Selection(),
         seed,
     )
-    dataset = read_data(settings) if given else Dataset(PYTHON, _graphs(data))
+    dataset = read_data(settings) if isinstance(data, str | FileSource) else Dataset(PYTHON, as_list(data))
     files = None if folder is None else RunFolder(Path(folder))
     if files is None:
         if resume:
@@ -89,22 +93,15 @@ def train(
 
 def read_data(settings: RunSettings) -> Dataset:
     """The graphs that settings name; numbers from files are standardised."""
-    dataset = load(settings.data) if isinstance(settings.data, str) else standardised(read_files(settings.data))
+    if isinstance(settings.data, str):
+        dataset = load(settings.data)
+    else:
+        quantity = settings.task.name.endswith("regression")
+        dataset = standardised(read_files(settings.data, quantity=quantity))
     chosen = settings.selection
     if chosen == Selection():
         return dataset
     return select(dataset, min_nodes=chosen.min_nodes, min_edges=chosen.min_edges, smallest=chosen.smallest)
-
-
-def _graphs(data: Data | Sequence[Data]) -> list[Data]:
-    graphs = [data] if isinstance(data, Data) else list(data)
-    for graph in graphs:
-        if not isinstance(graph, Data):
-            raise ValueError(
-                f"the graphs hold a {type(graph).__name__}, expected torch_geometric.data.Data; or pass the name of a "
-                "dataset, or a FileSource."
-            )
-    return graphs
 
 
 def _train(
@@ -121,8 +118,10 @@ def _train(
             "checksum": dataset.checksum(),
             "schema": None if dataset.schema is None else dataset.schema.as_dict(),
         },
-        "task": {"level": problem.level, "objective": objective.as_dict()},
+        "task": {"level": problem.level, "objective": objective.as_dict(), "classes": problem.classes},
     }
+    if isinstance(settings.data, FileSource):
+        _say_what_is_not_read(problem, model, settings.model.conv)
     trainer = Trainer(model, problem, settings.training, settings.seed)
     epochs: list[Epoch] = []
     if files is not None and resume:
@@ -143,7 +142,7 @@ def _train(
         result = _result(trainer, epochs)
         model = trainer.finish()
         if files is not None:
-            write_table(_predictions(trainer, problem, dataset, settings.task), files.path / PREDICTIONS)
+            write_table(_predictions(trainer, problem, dataset), files.path / PREDICTIONS)
             model.save(files.path)
             files.finish(result)
     finally:
@@ -151,7 +150,14 @@ def _train(
             callback.end(result)
     assert result is not None
     path = None if files is None else files.path
-    return Run(model.cpu().eval(), objective, settings.task, dataset.schema, epochs, result, path)
+    return Run(model.cpu().eval(), objective, settings.task, dataset.schema, problem.classes, epochs, result, path)
+
+
+def _say_what_is_not_read(problem: Problem, model: Predictor, conv: str) -> None:
+    if problem.train.edge_attr is not None and not model.encoder.takes("edge_attr"):
+        warnings.warn(f"the edges have features, which {conv} does not read; gine does.", stacklevel=2)
+    if problem.train.edge_weight is not None and not model.encoder.takes("edge_weight"):
+        warnings.warn(f"the edges have weights, which {conv} does not read; gcn does.", stacklevel=2)
 
 
 def _go_on(files: RunFolder, settings: RunSettings, record: dict[str, Any], trainer: Trainer) -> list[Epoch]:
@@ -183,9 +189,9 @@ def _result(trainer: Trainer, epochs: list[Epoch]) -> dict[str, Any]:
     }
 
 
-def _predictions(trainer: Trainer, problem: Problem, dataset: Dataset, task: TaskSettings) -> Table:
+def _predictions(trainer: Trainer, problem: Problem, dataset: Dataset) -> Table:
     """What the network says about everything that was held out, beside what is true."""
-    classes = class_names(task, dataset.schema)
+    classes = problem.classes
     found: dict[str, list[Any]] = {}
     for name, part in problem.held_out.items():
         answers, ids = trainer.answer(name), problem.graph_ids[name]

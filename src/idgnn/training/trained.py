@@ -14,7 +14,7 @@ from idgnn.graphs.schema import Schema
 from idgnn.models.predictor import Predictor
 from idgnn.models.settings import Level
 from idgnn.tasks.objective import Objective, from_dict
-from idgnn.tasks.part import stack
+from idgnn.tasks.part import as_list, stack
 from idgnn.tasks.settings import TaskSettings
 from idgnn.training.answers import answer, predictions
 from idgnn.training.batches import Batches, GraphBatch
@@ -33,6 +33,7 @@ class Run:
     objective: Objective
     task: TaskSettings
     schema: Schema | None
+    classes: Sequence[str] | None
     epochs: list[Epoch]
     result: dict[str, Any]
     folder: Path | None = None
@@ -50,19 +51,15 @@ class Run:
             from_dict(record["task"]["objective"]),
             RunSettings.from_dict(record["settings"]).task,
             None if schema is None else Schema.from_dict(schema),
+            record["task"].get("classes"),
             files.epochs(),
             record["result"],
             Path(folder),
         )
 
-    @property
-    def classes(self) -> Sequence[str] | None:
-        """The names of the classes, if they have any."""
-        return class_names(self.task, self.schema)
-
     def predict(
         self,
-        graphs: Sequence[Data],
+        graphs: Data | Sequence[Data],
         pairs: Sequence[Tensor] | None = None,
         *,
         batch_size: int = 128,
@@ -74,7 +71,7 @@ class Run:
 
     def embed(
         self,
-        graphs: Sequence[Data],
+        graphs: Data | Sequence[Data],
         pairs: Sequence[Tensor] | None = None,
         *,
         batch_size: int = 128,
@@ -87,7 +84,7 @@ class Run:
 
     def _run(
         self,
-        graphs: Sequence[Data],
+        given: Data | Sequence[Data],
         pairs: Sequence[Tensor] | None,
         level: Level,
         run: Callable[[GraphBatch], Tensor],
@@ -100,15 +97,16 @@ class Run:
             )
         if pairs is not None and self.model.level != "pair":
             raise ValueError(f"the network was trained for {self.task.name}, which is not about pairs of nodes.")
+        graphs = as_list(given)
         where = choose_device(device)
         part = stack(level, graphs, pairs).to(where)
+        expected = self.model.encoder.in_channels
+        if part.x.size(1) != expected:
+            raise ValueError(
+                f"the graphs have {part.x.size(1)} node features, but the network was trained with {expected}. Use "
+                "graphs with the features that it was trained with."
+            )
         model = self.model.to(where)
         answers = answer(model, run, Batches(part, model.encoder), batch_size)
         model.cpu()
         return query_columns(part, graphs, range(len(graphs))), answers.out.cpu()
-
-
-def class_names(task: TaskSettings, schema: Schema | None) -> Sequence[str] | None:
-    """The names of the classes, if they have any: those of a column with labels, unless the task makes its own."""
-    made = task.name in ("node-clustering", "graph-clustering", "shortest-path", "link-prediction")
-    return None if schema is None or schema.label is None or made else schema.label.categories

@@ -1,6 +1,7 @@
 """What cannot be read is refused in sentences: bad rows all together, each with its line."""
 
 import gzip
+import math
 
 import pytest
 
@@ -52,8 +53,7 @@ def test_values_that_the_schema_does_not_know_are_bad_rows(tmp_path):
     schema = read_files(FileSource(edges, nodes, label="y")).schema
     write(nodes, "id,colour,age,y\na,red,old,perhaps\nb,pink,2,yes\n")
     assert bad_rows(FileSource(edges, nodes), schema) == [
-        "n.csv:2: column 'age' is 'old', expected a finite number; "
-        "column 'y' is 'perhaps', expected one of the known 'no', 'yes'",
+        "n.csv:2: column 'age' is 'old', expected a finite number",
         "n.csv:3: column 'colour' is 'pink', expected one of the known 'blue', 'red'",
     ]
 
@@ -63,10 +63,50 @@ def test_an_empty_end_is_not_called_an_unknown_node_as_well(tmp_path):
     assert bad_rows(source) == ["e.csv:2: the target is empty"]
 
 
-def test_nan_is_no_class(tmp_path):
-    nodes = write(tmp_path / "n.csv", "id,y\na,0\nb,1\nc,nan\n")
+@pytest.mark.parametrize("cell", ["", "nan", "NA", "n/a", "NULL"])
+def test_what_is_not_available_is_no_class_no_quantity_and_no_feature(tmp_path, cell):
+    edges = write(tmp_path / "e.csv", "a,b\n")
+    source = FileSource(edges, write(tmp_path / "n.csv", f"id,y\na,0\nb,1\nc,{cell}\n"), label="y")
+    assert read_files(source).graphs[0].y.tolist() == [0, 1, -1]
+    assert read_files(source, quantity=True).graphs[0].y[:2].tolist() == [0, 1]
+    assert math.isnan(read_files(source, quantity=True).graphs[0].y[2])
+    feature = FileSource(edges, source.nodes)
+    assert bad_rows(feature) == [f"n.csv:4: column 'y' is {cell!r}, expected a finite number"]
+
+
+def test_a_quantity_is_a_number(tmp_path):
+    nodes = write(tmp_path / "n.csv", "id,y\na,100\nb,300\nc,much\n")
     source = FileSource(write(tmp_path / "e.csv", "a,b\n"), nodes, label="y")
-    assert bad_rows(source) == ["n.csv:4: column 'y' is 'nan', expected one of the known '0', '1'"]
+    with pytest.raises(BadRows, match=r"n.csv:4: column 'y' is 'much', expected a finite number"):
+        read_files(source, quantity=True)
+    write(nodes, "id,y\na,100\nb,300\nc,\n")
+    assert read_files(source, quantity=True).graphs[0].y[:2].tolist() == [100, 300]
+
+
+def test_a_class_that_is_new_is_not_known(tmp_path):
+    edges, nodes = write(tmp_path / "e.csv", "a,b\n"), write(tmp_path / "n.csv", "id,y\na,no\nb,yes\n")
+    schema = read_files(FileSource(edges, nodes, label="y")).schema
+    write(nodes, "id,y\na,perhaps\nb,yes\n")
+    assert read_files(FileSource(edges, nodes), schema).graphs[0].y.tolist() == [-1, 1]
+
+
+def test_a_first_row_that_may_be_a_header_or_an_edge_is_refused(tmp_path):
+    path = write(tmp_path / "e.csv", "Ann,Bob,friend\nBob,Cid,enemy\n")
+    with pytest.raises(ValueError, match="may be a header or an edge"):
+        read_files(FileSource(path))
+    with pytest.raises(ValueError, match="may be a header or an edge"):  # as networkx writes edges
+        read_files(FileSource(write(tmp_path / "e.edgelist", "1 2 {}\n2 3 {}\n")))
+
+
+def test_a_header_that_is_not_recognised_is_told_of(tmp_path):
+    with pytest.warns(UserWarning, match="'user' and 'movie', is an edge"):
+        read_files(FileSource(write(tmp_path / "e.csv", "user,movie\na,b\nb,c\n")))
+
+
+def test_the_sizes_of_a_matrix_are_no_edge(tmp_path):
+    text = "%%MatrixMarket matrix coordinate real symmetric\n3 3 2\n2 1 1.0\n3 2 1.0\n"
+    graph = read_files(FileSource(write(tmp_path / "m.mtx", text))).graphs[0]
+    assert graph.node_name == ["1", "2", "3"] and graph.num_edges == 4
 
 
 def test_fifty_bad_rows_are_shown_and_all_are_kept(tmp_path):

@@ -44,6 +44,7 @@ def test_every_way_to_write_a_table_gives_the_same_graph(tmp_path, name, text):
     assert "edge_attr" not in graph and "edge_weight" not in graph and "y" not in graph
 
 
+@pytest.mark.filterwarnings("ignore:.* was read without a header")
 @pytest.mark.parametrize("name", ["e.csv", "e.txt"])
 def test_names_are_any_text(tmp_path, name):
     mark = "," if name == "e.csv" else " "
@@ -76,12 +77,12 @@ def test_whole_numbers_are_sorted_and_other_names_come_as_they_appear(tmp_path, 
         "a loop is entered once": ("a,a\na,b\n", ["aa", "ab", "ba"]),
         "duplicates are kept": ("a,b\na,b\n", ["ab", "ab", "ba", "ba"]),
         "both directions are there": ("a,b\nb,a\nb,b\n", ["ab", "ba", "bb"]),
-        "one direction more often": ("a,b\nb,a\na,b\n", ["ab", "ab", "ab", "ba", "ba", "ba"]),
-        "one edge without its reverse": ("a,b\nb,a\nb,c\n", ["ab", "ab", "ba", "ba", "bc", "cb"]),
+        "one direction more often": ("a,b\nb,a\na,b\n", ["ab", "ab", "ba", "ba"]),
+        "one edge without its reverse": ("a,b\nb,a\nb,c\n", ["ab", "ba", "bc", "cb"]),
         "a node and its loop": ("a,a\n", ["aa"]),
     }.values(),
 )
-def test_undirected_edges_get_their_reverses_unless_all_are_there(tmp_path, rows, expected):
+def test_undirected_edges_get_the_reverses_that_are_not_there(tmp_path, rows, expected):
     graph = only(FileSource(write(tmp_path / "e.csv", rows)))
     assert Counter(map("".join, named_edges(graph))) == Counter(expected)
 

@@ -46,6 +46,7 @@ def coloured_path(kind: type[nx.Graph]) -> nx.Graph:
     return graph
 
 
+@pytest.mark.filterwarnings("ignore:the edges of .* are directed")
 @pytest.mark.parametrize("suffix", [".graphml", ".gml", ".graphml.gz", ".gml.gz"])
 @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
 def test_attributes_are_columns(tmp_path, suffix, kind):

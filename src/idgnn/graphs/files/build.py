@@ -94,12 +94,30 @@ def _ends(table: EdgeTable, rows: list[int], index: dict[str, int], bad: list[Ba
 
 
 def _both_directions(ends: Tensor, row: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
-    """Adds the reverse of every edge that is no self-loop, unless the file has both directions of all edges already."""
+    """Adds the reverse of every edge that is no self-loop, unless the file has it already.
+
+    The second edge from u to v is matched by the second edge from v to u, and so on: the pair has in each direction as
+    many edges as the file has in the direction that it has more of.
+    """
     source, target = ends
-    if torch.equal((source * num_nodes + target).sort().values, (target * num_nodes + source).sort().values):
-        return ends, row
-    other = source != target
-    return torch.cat([ends, ends.flip(0)[:, other]], dim=1), torch.cat([row, row[other]])
+    ahead, back = source * num_nodes + target, target * num_nodes + source
+    known = torch.cat([ahead, back]).unique(return_inverse=True)[1]
+    place, other = known[: row.numel()], known[row.numel() :]  # of an edge and of its reverse among all ends
+    times = _nth(place)
+    largest = int(times.max()) + 1 if times.numel() else 1
+    there = torch.isin(other * largest + times, place * largest + times)
+    missing = (source != target) & ~there
+    return torch.cat([ends, ends.flip(0)[:, missing]], dim=1), torch.cat([row, row[missing]])
+
+
+def _nth(values: Tensor) -> Tensor:
+    """For each value how many equal ones come before it."""
+    order = values.argsort(stable=True)
+    ordered = values[order]
+    first = torch.searchsorted(ordered, ordered)
+    nth = torch.empty_like(order)
+    nth[order] = torch.arange(order.numel()) - first
+    return nth
 
 
 def _add_graph_labels(graphs: dict[str, Data], tables: Tables, label: Column, bad: list[BadRow]) -> None:

@@ -19,6 +19,9 @@ MOST_CLASSES = 50  # More distinct numbers are amounts rather than the names of 
 LARGEST = torch.finfo(torch.float32).max
 
 
+NOT_KNOWN = {"", "na", "n/a", "#n/a", "nan", "null"}  # what programs write where there is no number, in any case
+
+
 def number(cell: str) -> float | None:
     """The number that a cell holds, possibly NaN or infinite; `None` if it holds something else."""
     try:
@@ -28,7 +31,7 @@ def number(cell: str) -> float | None:
 
 
 def feature_column(name: str, cells: Iterable[str], path: Path) -> Column:
-    """A number if all cells are, empty ones aside; otherwise a category, where empty is a category as well."""
+    """A number if all cells are, those that are empty or `NA` aside; otherwise every different text is a category."""
     distinct = set(cells)
     if _are_numbers(distinct):
         return Column(name)
@@ -40,16 +43,20 @@ def feature_column(name: str, cells: Iterable[str], path: Path) -> Column:
     return Column(name, tuple(sorted(distinct)))
 
 
-def label_column(name: str, cells: Iterable[str]) -> Column:
+def label_column(name: str, cells: Iterable[str], quantity: bool | None = None) -> Column:
     """A quantity if all cells are numbers and some have a fraction, or if there are many; otherwise classes.
 
-    Cells that are empty have no say. Classes are sorted, as numbers if all of them are whole.
+    Cells that are empty or `NA` have no say. Classes are sorted, as numbers if all of them are whole. With `quantity`
+    it is known what the label is.
     """
-    distinct = set(cells) - {""}
+    if quantity:
+        return Column(name)
+    distinct = {cell for cell in cells if not _is_unknown(cell)}
     if not distinct or not _are_numbers(distinct):
         return Column(name, tuple(sorted(distinct)))
     value = {cell: float(cell) for cell in distinct if math.isfinite(float(cell))}
-    if len(set(value.values())) > MOST_CLASSES or not all(v.is_integer() for v in value.values()):
+    many = len(set(value.values())) > MOST_CLASSES or not all(v.is_integer() for v in value.values())
+    if many and quantity is None:
         return Column(name)
     return Column(name, tuple(sorted(value, key=lambda cell: (value[cell], cell))))
 
@@ -69,7 +76,8 @@ def features(columns: Sequence[Column], table: Table, bad: list[BadRow]) -> Tens
 def labels(column: Column, table: Table, bad: list[BadRow]) -> Tensor:
     """The labels of every row, `[rows]`: numbers of classes, or quantities. Unknown is -1, or NaN.
 
-    A cell that is empty is unknown, and so are all in a table that lacks the column.
+    A cell that is empty or `NA` is unknown, and so is a class that was not there when the schema was made, and all in a
+    table that lacks the column.
     """
     values = _coded(column, table, bad, empty=unknown(column))
     return values.float() if column.categories is None else values.long()
@@ -82,7 +90,7 @@ def unknown(column: Column) -> float:
 
 def _are_numbers(distinct: set[str]) -> bool:
     """Whether all cells that are not empty are numbers, and one of them is finite; true if there is no cell at all."""
-    numbers = [number(cell) for cell in distinct if cell]
+    numbers = [number(cell) for cell in distinct if not _is_unknown(cell)]
     return None not in numbers and (
         not distinct or any(value is not None and math.isfinite(value) for value in numbers)
     )
@@ -95,16 +103,20 @@ def _coded(column: Column, table: Table, bad: list[BadRow], empty: float | None 
     wrong: dict[str, str] = {}
     place = None if column.categories is None else {category: i for i, category in enumerate(column.categories)}
     for cell in set(cells):
-        if cell == "" and empty is not None:
+        code = number(cell) if place is None else place.get(cell)
+        if empty is not None and (_is_unknown(cell) or (place is not None and code is None)):
             codes[cell] = empty
             continue
-        code = number(cell) if place is None else place.get(cell)
         if code is None or not abs(code) <= LARGEST:
             wrong[cell] = f"column {column.name!r} is {cell!r}, expected {_expected(column)}"
         codes[cell] = math.nan if code is None else code
     if wrong:
         bad.extend(BadRow(table.path, table.lines[i], wrong[cell]) for i, cell in enumerate(cells) if cell in wrong)
     return torch.from_numpy(np.fromiter(map(codes.__getitem__, cells), np.float64, len(cells)))
+
+
+def _is_unknown(cell: str) -> bool:
+    return cell.lower() in NOT_KNOWN
 
 
 def _expected(column: Column) -> str:

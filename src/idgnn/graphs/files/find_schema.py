@@ -11,12 +11,14 @@ from idgnn.graphs.files.table import Table
 from idgnn.graphs.schema import Column, Schema
 
 
-def find_schema(tables: Tables, label: str | None, ignore: Collection[str], directed: bool) -> Schema:
+def find_schema(
+    tables: Tables, label: str | None, ignore: Collection[str], directed: bool, quantity: bool | None
+) -> Schema:
     """All columns that are neither the label nor ignored are features, of nodes and of edges."""
     all_names = _names((*tables.edges, *tables.nodes, *tables.graphs))
     if absent := [name for name in ignore if name not in all_names]:
         raise ValueError(f"no table has the ignored {_listed(absent)}; the columns are {_listed(all_names)}.")
-    label_of, label_type = _find_label(tables, label)
+    label_of, label_type = _find_label(tables, label, quantity)
     edge_names = [name for name in _names(tables.edges) if name not in ignore]
     node_names = [name for name in _names(tables.nodes) if name not in ignore and name != label]
     _require(tables.edges, edge_names)
@@ -33,11 +35,16 @@ def find_schema(tables: Tables, label: str | None, ignore: Collection[str], dire
 
 def check_schema(tables: Tables, schema: Schema) -> None:
     """Refuses tables that lack a feature of the schema. The label may be absent: it is what will be predicted."""
+    if schema.node and not any(table.columns for table in tables.nodes):
+        raise ValueError(
+            f"the nodes have no columns, expected {_listed([column.name for column in schema.node])}, which the "
+            "network was trained with. Give the table of nodes as well (--nodes)."
+        )
     _require(tables.nodes, [column.name for column in schema.node])
     _require(tables.edges, [column.name for column in schema.edge] + ["weight"] * schema.weighted)
 
 
-def _find_label(tables: Tables, label: str | None) -> tuple[str | None, Column | None]:
+def _find_label(tables: Tables, label: str | None, quantity: bool | None) -> tuple[str | None, Column | None]:
     if label is None:
         return None, None
     of = {"node": tables.nodes, "graph": tables.graphs}
@@ -50,7 +57,7 @@ def _find_label(tables: Tables, label: str | None) -> tuple[str | None, Column |
             f"the graphs {_listed(_names(tables.graphs))}. Name one of them."
         )
     cells = chain.from_iterable(table.columns.get(label, ()) for table in of[holders[0]])
-    return holders[0], label_column(label, cells)
+    return holders[0], label_column(label, cells, quantity)
 
 
 def _feature_columns(tables: Sequence[Table], names: Sequence[str]) -> tuple[Column, ...]:

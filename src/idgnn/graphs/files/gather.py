@@ -19,7 +19,7 @@ from idgnn.graphs.files.tables import (
 )
 from idgnn.graphs.files.text import name_and_kind
 
-KINDS = (".csv", ".tsv", ".txt", ".edges", ".edgelist", ".parquet", *NETWORKX_KINDS)
+KINDS = (".csv", ".tsv", ".txt", ".edges", ".edgelist", ".mtx", ".parquet", *NETWORKX_KINDS)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
@@ -24,6 +25,12 @@ def read_networkx_file(path: Path, directed: bool) -> tuple[EdgeTable, NodeTable
     graph = _read_graphml(path) if name_and_kind(path)[1] == ".graphml" else _read_gml(path)
     if directed and not graph.is_directed():
         graph = graph.to_directed()
+    if graph.is_directed() and not directed:
+        warnings.warn(
+            f"the edges of {path} are directed, and are read in both directions. To keep their direction, say so "
+            "(directed=True, --directed).",
+            stacklevel=2,
+        )
     name = name_and_kind(path)[0]
     node_default, edge_default = graph.graph.pop("node_default", {}), graph.graph.pop("edge_default", {})
 

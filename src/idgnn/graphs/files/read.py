@@ -12,7 +12,7 @@ from idgnn.graphs.schema import Schema
 from idgnn.graphs.settings import FileSource
 
 
-def read_files(source: FileSource, schema: Schema | None = None) -> Dataset:
+def read_files(source: FileSource, schema: Schema | None = None, *, quantity: bool | None = None) -> Dataset:
     """Reads graphs from tables (`.csv`, `.tsv`, `.parquet`, and `.txt`, `.edges`, `.edgelist`), GraphML or GML.
 
     Text is UTF-8, compressed (`.gz`) or not, and lines that start with `#` or `%` are comments. Which columns and
@@ -23,9 +23,10 @@ def read_files(source: FileSource, schema: Schema | None = None) -> Dataset:
     - Nodes come in the order of the node table, which must have them all and may have isolated ones. Without it they
       are sorted if all names are whole numbers, and come as they first appear in the edges if not.
     - A column is a number if all its cells are, and is otherwise one-hot coded. A label is a quantity if its cells are
-      numbers, some with a fraction or more than 50 different ones; otherwise classes. An empty label is unknown.
-    - Edges of an undirected graph get their reverses. Only if the file has both directions of every edge, each as often
-      as the other, does it stay as it is. Self-loops are entered once and duplicates are kept.
+      numbers, some with a fraction or more than 50 different ones; otherwise classes. A label that is empty or `NA` is
+      unknown. With `quantity` it is said what the label is.
+    - Edges of an undirected graph get their reverses, unless the file has them already. Self-loops are entered once and
+      duplicates are kept.
 
     With the `schema` of an earlier `Dataset`, columns become the same numbers as they did then: the features must be
     there, further columns are left out, and so may be the label; `label`, `directed` and `ignore` play no part.
@@ -48,7 +49,7 @@ def read_files(source: FileSource, schema: Schema | None = None) -> Dataset:
     directed = source.directed if schema is None else schema.directed
     tables = gather(source.edges, source.nodes, source.graphs, directed, bad)
     if schema is None:
-        schema = find_schema(tables, source.label, source.ignore, directed)
+        schema = find_schema(tables, source.label, source.ignore, directed, quantity)
     else:
         check_schema(tables, schema)
     graphs = build_graphs(tables, schema, bad)

@@ -15,6 +15,9 @@ from idgnn.graphs.files.text import name_and_kind, rows_of_text
 ROWS_AT_ONCE = 500  # Turned into columns together: few enough for the cache, or it takes three times as long.
 
 
+NamesOf = Callable[[list[str], list[str] | None], list[str] | None]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """Columns of text under their names, all of one length."""
@@ -27,11 +30,11 @@ class Table:
     """How many cells a column lacks. Only attributes of GraphML and GML are ever partial; the cells are empty then."""
 
 
-def read_table(path: Path, names_of: Callable[[list[str]], list[str] | None], bad: list[BadRow]) -> Table:
+def read_table(path: Path, names_of: NamesOf, bad: list[BadRow]) -> Table:
     """Reads a table of text or a Parquet file. Blanks around cells do not count.
 
-    `names_of` is asked about the first row: it returns the names of the columns if there is no header, and `None` if
-    the first row is one.
+    `names_of` is asked about the first two rows: it returns the names of the columns if there is no header, and `None`
+    if the first row is one.
     """
     if name_and_kind(path)[1] == ".parquet":
         cells = parquet_columns(path)
@@ -42,7 +45,10 @@ def read_table(path: Path, names_of: Callable[[list[str]], list[str] | None], ba
     if not first:
         raise ValueError(f"{path} is empty, expected a table. An edge table without edges has a header: source,target.")
     first = [cell.strip() for cell in first]
-    names = names_of(first)
+    second = next(rows, None)
+    if second is not None:
+        rows = chain([second], rows)
+    names = names_of(first, None if second is None else second[1])
     if names is None:
         names = first
         _check_header(path, names)

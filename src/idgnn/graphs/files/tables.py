@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -54,9 +55,11 @@ def read_edge_table(path: Path, bad: list[BadRow]) -> EdgeTable:
     Their ends are the columns `source` and `target` (or `src` and `dst`, `from` and `to`, `u` and `v`), or else the
     first two; `graph` and `weight` are what they say, and all others are features. The case of these names does not
     count. The first row is a header if it contains such a pair of names. If it does not, a table of two columns has no
-    header; one of more columns has none if the cells beyond the second are numbers, and the third is the weight then.
+    header; one of more columns has none if the cells beyond the second are numbers, and the third is the weight then,
+    and has one if there is a number below a cell that is none. Where nothing tells, it is refused.
     """
-    table = read_table(path, _names_without_header, bad)
+    table = read_table(path, lambda first, second: _names_without_header(path, first, second), bad)
+    _say_if_header(table)
     columns = dict(table.columns)
     graph, weight = _take(columns, "graph"), _take(columns, "weight")
     if len(columns) < 2:
@@ -85,7 +88,7 @@ def read_node_table(path: Path, only_graph: str | None, bad: list[BadRow]) -> No
 
     The column `graph` says which graph a node belongs to, unless there is `only_graph`.
     """
-    table = read_table(path, lambda _: None, bad)
+    table = read_table(path, lambda *_: None, bad)
     columns = dict(table.columns)
     graph = _take(columns, "graph")
     if (graph is None) != (only_graph is not None):
@@ -105,7 +108,7 @@ def read_node_table(path: Path, only_graph: str | None, bad: list[BadRow]) -> No
 
 def read_graph_table(path: Path, bad: list[BadRow]) -> GraphTable:
     """Reads a table of graphs, with a header: the graph is the first column called `graph` or `id`, or the first."""
-    table = read_table(path, lambda _: None, bad)
+    table = read_table(path, lambda *_: None, bad)
     columns = dict(table.columns)
     graph = _take_key(table, columns, "graph", "id")
     _require_text(table, {"graph": graph}, bad)
@@ -127,13 +130,33 @@ def nodes_of_edges(edges: EdgeTable) -> NodeTable:
     return NodeTable(path=edges.path, lines=range(1, len(nodes) + 1), columns={}, node=nodes, graph=graphs)
 
 
-def _names_without_header(first: list[str]) -> list[str] | None:
+def _names_without_header(path: Path, first: list[str], second: list[str] | None) -> list[str] | None:
     names = {cell.lower() for cell in first}
     if any(set(pair) <= names for pair in PAIRS):
         return None
-    if len(first) > 2 and not all(number(cell) is not None for cell in first[2:]):
-        return None
+    words = [i for i, cell in enumerate(first) if i >= 2 and number(cell) is None]
+    if words:
+        if second is None or any(i < len(second) and number(second[i]) is not None for i in words):
+            return None
+        raise ValueError(
+            f"the first row of {path} ({', '.join(first[:4])}) may be a header or an edge. Add a header that names the "
+            "ends source and target."
+        )
     return ["source", "target", "weight", *(f"column {i}" for i in range(4, len(first) + 1))][: len(first)]
+
+
+def _say_if_header(table: Table) -> None:
+    """Tells of a first row that looks like a header that was not recognised: two words that come nowhere else."""
+    ends = [table.columns.get("source", []), table.columns.get("target", [])]
+    if not all(ends) or len(table.columns) > 2 or table.lines[0] != 1:
+        return
+    first, rest = [end[0] for end in ends], chain(ends[0][1:], ends[1][1:])
+    if len(ends[0]) > 2 and all(number(name) is None for name in first) and not set(first) & set(rest):
+        warnings.warn(
+            f"{table.path} was read without a header: its first row, {first[0]!r} and {first[1]!r}, is an edge. If it "
+            "is a header, call these columns source and target.",
+            stacklevel=2,
+        )
 
 
 def _take(columns: dict[str, list[str]], *names: str) -> list[str] | None:

@@ -56,13 +56,17 @@ def rows_of_text(path: Path, bad: list[BadRow]) -> Iterator[tuple[int, list[str]
     """The cells of every row, with the line on which the row ends; comments and blank lines are left out.
 
     Cells are separated by commas in `.csv` and by tabs in `.tsv`. Elsewhere by the first of comma, tab and semicolon
-    that all of the first lines contain, or else by blanks. Cells in double quotes may contain anything.
+    that all of the first lines contain, or else by blanks. Cells in double quotes may contain anything. Of a
+    MatrixMarket file the line with the sizes is left out.
     """
     delimiter = DELIMITERS.get(name_and_kind(path)[1]) or _sniffed(path)
     if delimiter is None:
+        sizes = next(text_lines(path), "").startswith(("%%MatrixMarket", "%MatrixMarket"))
         for number, line in enumerate(text_lines(path), 1):
             if _has_cells(line):
-                yield number, _words(line)
+                if not sizes:
+                    yield number, _words(line)
+                sizes = False
         return
 
     number, inside = 0, False
