@@ -11,8 +11,8 @@ class Record:
     """The result of one job, or the error that it ended with.
 
     For training, `result` holds `"valid"` (and `"test"`): the metrics at the last epoch; `"best"`: the epoch with the
-    best validation score and its metrics; `"curve"`: `[epoch, loss, score on valid]` of every look at the validation part;
-    `"metric"`, `"num_parameters"`, `"width"`. For measurements, what the measurement says.
+    best validation score and its metrics; `"curve"`: `[epoch, loss, score on valid]` of every look at the validation
+    part; `"metric"`, `"num_parameters"`, `"width"`. For measurements, what the measurement says.
     """
 
     key: str
