@@ -19,6 +19,8 @@ from idgnn.cli.embed import Embed
 from idgnn.cli.env import Env
 from idgnn.cli.inspect import Inspect
 from idgnn.cli.predict import Predict
+from idgnn.cli.report import Report
+from idgnn.cli.reproduce import Reproduce
 from idgnn.cli.train import Train
 
 _VERBS = {
@@ -27,6 +29,8 @@ _VERBS = {
     "embed": Embed,
     "counts": Counts,
     "inspect": Inspect,
+    "reproduce": Reproduce,
+    "report": Report,
     "data": DataVerb,
     "env": Env,
 }

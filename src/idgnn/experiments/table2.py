@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from idgnn.experiments.columns import Column
+from idgnn.experiments.models import Model
+from idgnn.experiments.spec import Protocol, Spec
+
+NAME = "table2"
 
 COLUMNS = (
     Column("node-ScaleFree", "ScaleFree", "node-clustering", "ScaleFree", "accuracy", 1000, released_dataset="ba"),
@@ -56,3 +62,8 @@ COLUMNS = (
         released_lr=0.1,
     ),
 )
+
+
+def specs(models: Sequence[Model], protocol: Protocol, seeds: Sequence[int]) -> list[Spec]:
+    """The runs of all columns."""
+    return [spec for column in COLUMNS for spec in column.specs(NAME, models, protocol, seeds)]

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from idgnn.experiments.columns import Column
+from idgnn.experiments.models import Model
+from idgnn.experiments.spec import Protocol, Spec
+
+NAME = "table3"
 
 _LINK = "link-prediction"
 _CLASS = "graph-classification"
@@ -44,3 +50,8 @@ COLUMNS = (
         released_batch_size=64,
     ),
 )
+
+
+def specs(models: Sequence[Model], protocol: Protocol, seeds: Sequence[int]) -> list[Spec]:
+    """The runs of all columns."""
+    return [spec for column in COLUMNS for spec in column.specs(NAME, models, protocol, seeds)]

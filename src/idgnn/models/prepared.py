@@ -21,7 +21,8 @@ class Prepared:
     weight: Tensor | None  # of messages: per edge and self-loop for our own layers, else the edge weights as given
     edge_attr: Tensor | None
     plan: Plan
-    read: Queries | None  # what a plain network reads after all nodes were computed; None: all of them
+    read: Queries | None  # which answers of the plan are read: of a plain network, nodes; None: all of them
+    pair_x: Tensor | None = None  # [queries, channels] features of the queries themselves
 
 
 class PreparedGraphs:
@@ -40,15 +41,17 @@ class PreparedGraphs:
                 "gat, gin, gine). Prepare every batch by itself."
             )
         self.x, self.weight, self.edge_attr = prepared.x, prepared.weight, prepared.edge_attr
+        self.pair_x = prepared.pair_x
         self.cutter = Cutter(num_graphs)
         self.nodes = self.cutter.space(owner)
         self.schedule = StackedSchedule(prepared.plan, self.nodes, self.cutter)
         self.queries, self.node, self.colour = self.schedule.queries, None, None
         if prepared.read is not None:
-            self.queries = self.cutter.space(owner[prepared.read.node])
-            self.node = self.cutter.field(self.queries, prepared.read.node, self.nodes)
+            answers = self.schedule.queries
+            self.queries = self.cutter.space(answers.owner[prepared.read.node])
+            self.node = self.cutter.field(self.queries, prepared.read.node, answers)
             if not prepared.read.own:
-                self.colour = self.cutter.field(self.queries, prepared.read.colour, self.nodes)
+                self.colour = self.cutter.field(self.queries, prepared.read.colour, answers)
         self.cutter.finish()
 
     def cut(self, graphs: Tensor) -> tuple[Prepared, Cut]:
@@ -59,4 +62,5 @@ class PreparedGraphs:
             node = cut[self.node]
             read = Queries(node, node if self.colour is None else cut[self.colour])
         x = cut.take(self.x, self.nodes)
-        return Prepared(x, self.weight, self.edge_attr, self.schedule.cut(cut), read), cut
+        pair_x = None if self.pair_x is None else cut.take(self.pair_x, self.queries)
+        return Prepared(x, self.weight, self.edge_attr, self.schedule.cut(cut), read, pair_x), cut

@@ -1,0 +1,60 @@
+"""What a grid of runs holds, and what is still to be run, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from idgnn.cli.grid_progress import duration
+from idgnn.experiments.estimate import GIB, Estimator
+from idgnn.experiments.spec import Spec
+from idgnn.experiments.store import Contents
+from idgnn.experiments.worker import Workers
+
+
+def show_grid(specs: Sequence[Spec], contents: Contents, label: str) -> None:
+    """How many runs every column has, and how many are done."""
+    table = Table("table", "column", "protocol", "runs", "done", "failed", title=label.rstrip(": ") or None)
+    for name, some in _by_column(specs).items():
+        keys = {spec.key for spec in some}
+        done, failed = len(keys & set(contents.finished)), len(keys & set(contents.failed))
+        table.add_row(*name, str(len(keys)), str(done), str(failed))
+    console = Console()
+    console.print(table)
+    rows = ", ".join(dict.fromkeys(spec.row for spec in specs))
+    console.print(f"Models: {rows}", highlight=False, soft_wrap=True)
+    console.print("Columns may share runs; a run that is shared is run once.", highlight=False)
+
+
+def show_plan(specs: Sequence[Spec], estimator: Estimator, workers: Workers, label: str) -> None:
+    """What would run, in its order, and a guess at what it takes."""
+    table = Table("table", "column", "protocol", "runs", "longest", "together", "memory")
+    table.title = f"{label}what would run, the longest run, all runs together, memory of a run (estimates)"
+    for name, some in _by_column(specs).items():
+        each = [estimator(spec.job) for spec in some]
+        seconds = [one.seconds for one in each]
+        memory = f"{max(one.memory for one in each) / GIB:.1f} GiB"
+        table.add_row(*name, str(len(some)), duration(max(seconds)), duration(sum(seconds)), memory)
+    every = [estimator(spec.job) for spec in specs]
+    measured = sum(one.measured for one in every)
+    wall = max(sum(one.seconds for one in every) / workers.number, max(one.seconds for one in every))
+    memory = sum(sorted((one.memory for one in every), reverse=True)[: workers.number]) / GIB
+    console = Console()
+    console.print(table)
+    console.print(
+        f"{label}{len(specs)} runs, {workers.number} side by side on {', '.join(workers.devices)} "
+        f"({workers.threads} thread{'s' * (workers.threads != 1)} each): about {duration(wall)}, up to "
+        f"{memory:.0f} GiB. Estimates: {measured} from runs on this machine with another seed, "
+        f"{len(specs) - measured} from constants.",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _by_column(specs: Sequence[Spec]) -> dict[tuple[str, str, str], list[Spec]]:
+    found: dict[tuple[str, str, str], list[Spec]] = {}
+    for spec in specs:
+        found.setdefault((spec.table, spec.column, spec.protocol), []).append(spec)
+    return found

@@ -1,0 +1,91 @@
+"""`idgnn report`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from idgnn.cli.arguments import File
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from idgnn.report.tables import Table
+
+Format = Literal["terminal", "markdown", "latex", "html"]
+# As in report/layout.py, which takes longer to import than --help may last.
+Name = Literal["table1", "table2", "table3", "table4", "table5", "table6", "memory"]
+_ENDINGS: dict[str, Format] = {".md": "markdown", ".tex": "latex", ".html": "html", ".txt": "terminal"}
+
+
+@dataclass(frozen=True)
+class Report:
+    """Show the tables of the paper: published, and as the records of idgnn reproduce have them.
+
+    idgnn report
+
+    idgnn report results --output report.html --tables table2 table3
+    """
+
+    store: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="[STORE]")] = Path("results")
+    """The folder of the records, or a file of them: .jsonl, .jsonl.gz."""
+    format: Format | None = None
+    """Unless given, what the ending of --output says (.md, .tex, .html, .txt), or terminal."""
+    output: Annotated[File, tyro.conf.arg(aliases=["-o"])] = None
+    """Where it is written; unless given, it is printed."""
+    tables: tuple[Name, ...] = ()
+    """Unless given, all."""
+
+    def __call__(self) -> None:
+        """Reads the records, fills the tables, and writes them."""
+        from idgnn.experiments.published import published
+        from idgnn.experiments.store import read_records
+        from idgnn.report.layout import TABLES, layout
+        from idgnn.report.tables import fill
+        from idgnn.training.files import write_text
+
+        kind = self._format()
+        found = read_records(self.store)
+        for sentence in found.broken:
+            print(f"idgnn: note: {sentence}", file=sys.stderr)
+        tables = [fill(layout(name), found.records, published) for name in TABLES if name in (self.tables or TABLES)]
+        if self.output is None:
+            _show(tables) if kind == "terminal" else print(_text(tables, kind), end="")
+            return
+        write_text(self.output, _text(tables, kind))
+        print(f"{self.output}: {len(tables)} table{'s' * (len(tables) != 1)}, {len(found.records)} records")
+
+    def _format(self) -> Format:
+        if self.output is None:
+            if self.format == "html":
+                raise ValueError("a page needs a file. Add --output, for example --output report.html.")
+            return self.format or "terminal"
+        if self.format is None and self.output.suffix not in _ENDINGS:
+            raise ValueError(
+                f"the output is {self.output}, expected an ending of {', '.join(_ENDINGS)}. Or add --format."
+            )
+        return self.format or _ENDINGS[self.output.suffix]
+
+
+def _show(tables: Sequence[Table]) -> None:
+    from rich.console import Console
+
+    from idgnn.report.terminal import show
+
+    show(tables, Console())
+
+
+def _text(tables: Sequence[Table], kind: Format) -> str:
+    if kind == "markdown":
+        from idgnn.report.markdown import markdown as write
+    elif kind == "latex":
+        from idgnn.report.latex import latex as write
+    elif kind == "html":
+        from idgnn.report.page import page as write
+    else:
+        from idgnn.report.terminal import plain as write
+    return write(tables)

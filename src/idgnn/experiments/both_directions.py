@@ -1,0 +1,67 @@
+"""ID-GNN-Full for undirected links, which goes beyond the paper: a link has no direction, so both are read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from idgnn.identity.queries import Queries
+from idgnn.models.idgnn import IDGNN
+from idgnn.models.predictor import Predictor
+from idgnn.models.predictor import build as build_predictor
+from idgnn.models.prepared import Prepared
+from idgnn.tasks.problem import Problem
+from idgnn.training.settings import RunSettings
+
+
+class BothEncoder(IDGNN):
+    r"""ID-GNN-Full that answers a pair (u, v) by :math:`\mathbf{h}_{u|v}` and :math:`\mathbf{h}_{v|u}` side by side.
+
+    Both come from one identity graph: twice as many queries, of which those of one colour share their rows.
+    """
+
+    def prepare(  # type: ignore[override]
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        *,
+        edge_attr: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+        queries: Tensor | None = None,
+    ) -> Prepared:
+        """As :meth:`idgnn.IDGNN.prepare`, for pairs `[2, queries]`."""
+        if queries is None or queries.dim() != 2:
+            raise ValueError("both directions of pairs are read, expected queries of shape [2, num_pairs].")
+        both = torch.cat([queries, queries.flip(0)], dim=1)
+        ready = super().prepare(x, edge_index, edge_attr=edge_attr, edge_weight=edge_weight, queries=both)
+        ahead, back = torch.arange(both.size(1), device=both.device).chunk(2)  # positions among the answers
+        return replace(ready, read=Queries(ahead, back))
+
+
+class BothPredictor(Predictor):
+    """The mean of both embeddings, read by one linear layer: the same as the mean of what it says about each."""
+
+    def __init__(self, num_outputs: int, encoder: dict[str, Any]) -> None:
+        super().__init__("pair", num_outputs, encoder)
+        self.settings = {"num_outputs": num_outputs, "encoder": encoder}
+        self.encoder = BothEncoder(**encoder)
+
+    def forward(self, ready: Prepared, graph: Tensor, num_graphs: int) -> Tensor:
+        """As :meth:`idgnn.models.predictor.Predictor.forward`."""
+        ahead, back = self.encoder.run(ready).chunk(2, dim=-1)
+        return self.head((ahead + back) / 2)
+
+
+def build(settings: RunSettings, problem: Problem) -> BothPredictor:
+    """The network that settings ask for; its parameters are those of ID-GNN-Full, so the width is the same."""
+    model, outputs = settings.model, problem.objective.num_outputs
+    if problem.level != "pair" or model.identity != "full":
+        raise ValueError(
+            f"the task asks about a {problem.level} and identity is {model.identity!r}, expected a task on pairs and "
+            "'full': both directions of a conditional embedding are read."
+        )
+    full = build_predictor(model, "pair", problem.in_channels, outputs, problem.edge_dim)
+    return BothPredictor(outputs, full.settings["encoder"])

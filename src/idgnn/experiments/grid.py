@@ -1,0 +1,124 @@
+"""The tables of the paper as one list of runs: which, how small, and in which order. Imports no PyTorch."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from idgnn.experiments import table1, table2, table3, table4, table5, table6, table_memory
+from idgnn.experiments.execute import needs_all
+from idgnn.experiments.models import EVERY, Model
+from idgnn.experiments.spec import Protocol, Spec, TrainJob
+from idgnn.graphs.catalogue import CATALOGUE
+from idgnn.training.settings import RunSettings
+
+Specs = Callable[[Sequence[Model], Protocol, Sequence[int]], list[Spec]]
+
+TABLES: dict[str, Specs] = {
+    "table1": table1.specs,
+    "table2": table2.specs,
+    "table3": table3.specs,
+    "table4": table4.specs,
+    "table5": table5.specs,
+    "table6": table6.specs,
+    "memory": table_memory.specs,
+}
+"""The runs of every table."""
+
+SEEDS = (0, 1, 2)
+"""As many as in the paper."""
+
+NOT_COMPARABLE = "quick: not comparable with the paper"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which part of the paper; what is left empty is not restricted."""
+
+    tables: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    protocols: tuple[Protocol, ...] = ("text",)
+    seeds: tuple[int, ...] = SEEDS
+    quick: bool = False
+
+    def specs(self) -> list[Spec]:
+        """Its runs, table by table. A name that nothing has is an error, and so is a choice of nothing at all."""
+        _check(self.tables, TABLES, "table")
+        every = [
+            spec
+            for table in self.tables or TABLES
+            for protocol in self.protocols
+            for spec in TABLES[table](EVERY, protocol, self.seeds)
+        ]
+        _check(self.columns, {spec.column for spec in every}, "column")
+        _check(self.models, {spec.row for spec in every}, "model")
+        found = [
+            spec
+            for spec in every
+            if (not self.columns or spec.column in self.columns) and (not self.models or spec.row in self.models)
+        ]
+        if not found:
+            raise ValueError("no run has such a table, column, model and protocol together. Leave one of them out.")
+        return [quick(spec) for spec in found] if self.quick else found
+
+
+def in_order(specs: Iterable[Spec], seconds: Callable[[Spec], float]) -> list[Spec]:
+    """The order in which they are run; of cells that share a job, the first.
+
+    Every table is complete for one seed before the next seed begins, so that whatever time there is gives whole tables.
+    Within that the longest come first: a long run that begins last would keep all others waiting. What is timed, and so
+    needs the machine for itself, comes before all.
+    """
+    tables = list(TABLES)
+
+    def place(spec: Spec) -> tuple[bool, int, bool, int, float]:
+        table = tables.index(spec.table) if spec.table in tables else len(tables)
+        return (not needs_all(spec.job), spec.seed, spec.protocol != "text", table, -seconds(spec))
+
+    found = dict[str, Spec]()
+    for spec in sorted(specs, key=place):
+        found.setdefault(spec.key, spec)
+    return list(found.values())
+
+
+def quick(spec: Spec) -> Spec:
+    """A run that takes seconds, to see that everything works; what comes of it is :data:`NOT_COMPARABLE`.
+
+    It has another key, so that it is never taken for the real one. Measurements are what they are: they are short.
+    """
+    if not isinstance(spec.job, TrainJob):
+        return spec
+    return replace(spec, job=replace(spec.job, settings=_small(spec.job.settings)))
+
+
+# Of most datasets as many graphs as give every class and both parts something; molhiv has few positive molecules.
+_QUICK_GRAPHS, _QUICK_MOLHIV = 64, 2000
+_QUICK_EDGES = 60  # entries; graphs that are smaller have hardly a triangle
+
+
+def _small(settings: RunSettings) -> RunSettings:
+    training, model, selection = settings.training, settings.model, settings.selection
+    epochs = max(training.epochs // 20, 1)
+    graphs = CATALOGUE[settings.data].num_graphs if isinstance(settings.data, str) else 1
+    if graphs > 1:
+        number = _QUICK_MOLHIV if settings.data == "ogbg-molhiv" else _QUICK_GRAPHS
+        number = min(number, selection.smallest or graphs)
+        selection = replace(selection, min_edges=selection.min_edges or _QUICK_EDGES, smallest=number)
+    return replace(
+        settings,
+        task=replace(settings.task, pairs=min(settings.task.pairs, 100)),
+        model=replace(model, budget=64) if model.width is None else replace(model, width=max(model.width // 4, 1)),
+        training=replace(training, epochs=epochs, eval_every=min(training.eval_every, max(epochs // 10, 1))),
+        selection=selection,
+    )
+
+
+def _check(names: Iterable[str], known: Iterable[str], what: str) -> None:
+    known = list(known)
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"Did you mean {close[0]}?" if close else f"Expected some of {', '.join(sorted(known))}."
+            raise ValueError(f"there is no {what} {name!r}. {hint}")

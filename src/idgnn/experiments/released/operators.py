@@ -1,0 +1,151 @@
+r"""The layers of the released code: the second weights are *added* to the first, and for SAGE and GIN they come late.
+
+Write :math:`[v]` for "1 if the node is coloured, else 0". GCN and GAT colour what a node sends. SAGE and GIN colour
+what a node has *received*: the colour leaves the coloured node one round later than in Eq. 3 of the paper, so that K
+rounds see closed walks of length K - 1, and 3 rounds no triangles.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import leaky_relu
+from torch_geometric.utils import softmax
+
+from idgnn.identity.rounds import Round
+from idgnn.layers.gat import IdentityGAT
+from idgnn.layers.gather import gather_sum
+from idgnn.layers.gcn import IdentityGCN
+from idgnn.layers.operator import Operator, per_message
+
+
+class ReleasedGCN(IdentityGCN):
+    r""":math:`\mathbf{h}_u' = \sum_s (\hat d_s \hat d_u)^{-1/2} (\mathbf{W} + [s] \mathbf{W}_{id})\, \mathbf{h}_s`."""
+
+    def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
+        """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
+        plain, coloured = round_.apart(_sent(self, x, round_))
+        out = gather_sum(plain, round_.plain, per_message(weight, round_.plain))
+        if round_.has_colour:
+            out = out + gather_sum(coloured, round_.coloured, per_message(weight, round_.coloured))
+        return out
+
+
+class ReleasedGAT(IdentityGAT):
+    r"""GAT of one head on :math:`\mathbf{z}_s = (\mathbf{W} + [s] \mathbf{W}_{id})\, \mathbf{h}_s`.
+
+    .. math::
+        \alpha_{su} = \textsc{Softmax}_s\, \textsc{LeakyReLU}(\mathbf{a}^\top \mathbf{z}_s
+            + \mathbf{c}^\top \mathbf{z}_u), \qquad \mathbf{h}_u' = \sum_s \alpha_{su} \mathbf{z}_s
+
+    Unlike in Eq. 3 the coloured node also pays attention as a coloured one.
+    """
+
+    def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
+        """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
+        sent = _sent(self, x, round_)
+        gives, asks = (sent @ self.att_source.t()).squeeze(-1), (sent @ self.att_target.t()).squeeze(-1)
+        asks = asks[round_.previous]  # [targets]
+        first, second = round_.plain, round_.coloured
+        target = torch.cat([first.target, second.target])
+        source = torch.cat([first.source, second.source + round_.split])
+        alpha = softmax(
+            leaky_relu(gives[source] + asks[target], self.negative_slope), target, num_nodes=round_.num_targets
+        )
+        for_plain, for_coloured = alpha.split([first.source.numel(), second.source.numel()])
+        plain, coloured = round_.apart(sent)
+        return gather_sum(plain, first, for_plain) + gather_sum(coloured, second, for_coloured)
+
+
+class ReleasedSAGE(Operator):
+    r"""GraphSAGE that takes the mean, and colours the result:
+
+    .. math:: \mathbf{h}_u' = (\mathbf{W} + [u] \mathbf{W}_{id})\,
+        \textsc{Concat}(\mathbf{h}_u, \textsc{Mean}(\{\mathbf{h}_s, s \in \mathcal{N}(u)\}))
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, identity: bool) -> None:
+        super().__init__()
+        self.lin = nn.Linear(2 * in_channels, out_channels, bias=False)
+        self.lin_coloured = nn.Linear(2 * in_channels, out_channels, bias=False) if identity else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        for lin in filter(None, (self.lin, self.lin_coloured)):
+            nn.init.xavier_uniform_(lin.weight)
+
+    def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
+        """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
+        degree = round_.plain.ptr.diff() + round_.coloured.ptr.diff()
+        mean = _sum_of_neighbours(x, round_) / degree.clamp(min=1).unsqueeze(-1)
+        return _coloured_result(self.lin, self.lin_coloured, torch.cat([x[round_.previous], mean], dim=-1), round_)
+
+
+class ReleasedGIN(Operator):
+    r"""GIN that colours the result, by a second MLP:
+
+    .. math:: \mathbf{h}_u' = \textsc{Mlp}(\mathbf{y}_u) + [u]\, \textsc{Mlp}_{id}(\mathbf{y}_u), \qquad
+        \mathbf{y}_u = \mathbf{h}_u + \sum_{s \in \mathcal{N}(u)} \mathbf{h}_s
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, identity: bool) -> None:
+        super().__init__()
+        self.mlp = _mlp(in_channels, out_channels)
+        self.mlp_coloured = _mlp(in_channels, out_channels) if identity else None
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        for mlp in filter(None, (self.mlp, self.mlp_coloured)):
+            for layer in (mlp[0], mlp[2]):
+                layer.reset_parameters()  # type: ignore[operator]
+
+    def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
+        """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
+        return _coloured_result(self.mlp, self.mlp_coloured, x[round_.previous] + _sum_of_neighbours(x, round_), round_)
+
+
+def operator(conv: Literal["gcn", "sage", "gat", "gin"], channels: int, identity: bool) -> Operator:
+    """The layer of that name; BatchNorm follows and cancels any bias."""
+    if conv == "gcn":
+        return ReleasedGCN(channels, channels, identity, bias=False)
+    if conv == "gat":
+        return ReleasedGAT(channels, channels, identity, bias=False)
+    return ReleasedSAGE(channels, channels, identity) if conv == "sage" else ReleasedGIN(channels, channels, identity)
+
+
+def _mlp(in_channels: int, out_channels: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(in_channels, out_channels), nn.ReLU(), nn.Linear(out_channels, out_channels))
+
+
+def _sent(layer: IdentityGCN | IdentityGAT, x: Tensor, round_: Round) -> Tensor:
+    """What every source sends: W x, and W_id x besides if it is coloured. `[sources, out_channels]`."""
+    sent = layer.lin(x)
+    if layer.lin_coloured is None:
+        return sent
+    plain, coloured = round_.apart(sent)
+    return torch.cat([plain, coloured + layer.lin_coloured(round_.apart(x)[1])])
+
+
+def _sum_of_neighbours(x: Tensor, round_: Round) -> Tensor:
+    plain, coloured = round_.apart(x)
+    return gather_sum(plain, round_.plain) + gather_sum(coloured, round_.coloured)
+
+
+def _coloured_result(first: nn.Module, second: nn.Module | None, received: Tensor, round_: Round) -> Tensor:
+    """The first network on what all targets received, and the second besides on what the coloured ones did.
+
+    A target is coloured if its own state was: `previous >= split`. Which those are is found without a look at values,
+    so that the step can be recorded as a CUDA graph: each coloured source is the state of at most one target; those
+    of none are sent to a row that is thrown away.
+    """
+    out = first(received)
+    if second is None:
+        return out
+    nowhere = round_.num_targets
+    every = torch.arange(nowhere, device=received.device)
+    target = every.new_full((round_.num_sources,), nowhere).scatter(0, round_.previous, every)[round_.split :]
+    more = second(torch.cat([received, received.new_zeros(1, received.size(1))])[target])
+    return torch.cat([out, out.new_zeros(1, out.size(1))]).index_add(0, target, more.to(out.dtype))[:-1]

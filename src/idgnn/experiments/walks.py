@@ -1,0 +1,81 @@
+"""ID-GNN-Fast for pairs, which goes beyond the paper: the walks between the two nodes of a pair are counted too."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from idgnn.experiments.pair_budget import pair_budget
+from idgnn.identity.walk_counts import walk_counts
+from idgnn.models.budget import match_budget
+from idgnn.models.heads import PairHead
+from idgnn.models.idgnn import IDGNN
+from idgnn.models.predictor import Predictor
+from idgnn.models.predictor import build as build_predictor
+from idgnn.models.prepared import Prepared
+from idgnn.tasks.problem import Problem
+from idgnn.training.settings import RunSettings
+
+
+class WalkEncoder(IDGNN):
+    r""":class:`idgnn.IDGNN` whose queries come with :math:`\log(1 + (A^k)_{uv})`, k = 1 to `cycle_length`.
+
+    A is the graph that carries the messages. In link prediction the edges that are asked for are not in it, so the
+    counts do not tell the answer.
+    """
+
+    def prepare(  # type: ignore[override]
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        *,
+        edge_attr: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+        queries: Tensor | None = None,
+    ) -> Prepared:
+        """As :meth:`idgnn.IDGNN.prepare`, for pairs `[2, queries]`."""
+        if queries is None or queries.dim() != 2:
+            raise ValueError("walks are counted between the nodes of pairs, expected queries of shape [2, num_pairs].")
+        ready = super().prepare(x, edge_index, edge_attr=edge_attr, edge_weight=edge_weight, queries=queries)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "[0-9]* of [0-9]* walk counts")  # rounded, they have the right logarithm
+            counts = walk_counts(edge_index, x.size(0), queries, self.cycle_length)
+        return replace(ready, pair_x=counts.log1p().to(x))
+
+
+class WalkPredictor(Predictor):
+    """Reads the embeddings of two nodes and the walks between them, side by side, through the MLP of ID-GNN-Fast."""
+
+    def __init__(self, num_outputs: int, encoder: dict[str, Any], pair_hidden: int = 256) -> None:
+        super().__init__("pair", num_outputs, encoder)
+        self.settings = {"num_outputs": num_outputs, "encoder": encoder, "pair_hidden": pair_hidden}
+        self.encoder = WalkEncoder(**encoder)
+        width = self.encoder.pair_channels + self.encoder.cycle_length
+        self.head = PairHead(width, num_outputs, pair_hidden)
+
+    def forward(self, ready: Prepared, graph: Tensor, num_graphs: int) -> Tensor:
+        """As :meth:`idgnn.models.predictor.Predictor.forward`."""
+        assert ready.pair_x is not None
+        return self.head(torch.cat([self.encoder.run(ready), ready.pair_x], dim=-1))
+
+
+def build(settings: RunSettings, problem: Problem) -> WalkPredictor:
+    """The network that settings ask for, with as many parameters as all others."""
+    model, outputs = settings.model, problem.objective.num_outputs
+    if problem.level != "pair" or model.identity == "full":
+        raise ValueError(
+            f"the task asks about a {problem.level} and identity is {model.identity!r}, expected a task on pairs and "
+            "'fast' or 'none': the walks between two nodes are for networks that read them apart."
+        )
+
+    def network(width: int) -> WalkPredictor:
+        plain = build_predictor(replace(model, width=width), "pair", problem.in_channels, outputs, problem.edge_dim)
+        return WalkPredictor(outputs, plain.settings["encoder"])
+
+    if model.width is not None:
+        return network(model.width)
+    return network(match_budget(network, pair_budget(model, problem.in_channels, outputs), tolerance=0.1))

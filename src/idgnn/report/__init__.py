@@ -1,0 +1,1 @@
+"""From records to tables, charts and one HTML page. Imports no PyTorch."""

@@ -1,0 +1,88 @@
+"""The tables in LaTeX, as the paper has them: families down, tasks across."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from idgnn.report.cells import RULE, Cell, Status
+from idgnn.report.gains import gains
+from idgnn.report.layout import Row
+from idgnn.report.origin import origin
+from idgnn.report.tables import LINES, Line, Table
+
+_SIGN: dict[Status, str] = {"above": r"$\uparrow$", "within": r"$\approx$", "below": r"$\downarrow$"}
+_ESCAPED = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "▲": r"$\uparrow$", "≈": r"$\approx$", "▼": r"$\downarrow$", "±": r"$\pm$", "·": r"$\cdot$",
+}  # fmt: skip
+
+
+def latex(tables: Sequence[Table]) -> str:
+    r"""All tables, for a document that uses booktabs, multirow and graphicx; each is a `table*`."""
+    head = [r"% \usepackage{booktabs,multirow,graphicx}", *(f"% {line}" for line in origin(tables).sentences())]
+    return "\n".join([*head, *(_table(table) for table in tables)]) + "\n"
+
+
+def _table(table: Table) -> str:
+    headings, groups = table.layout.headings, table.groups()
+    tasks, rules, start = [], [], 4
+    for group, each in groups:
+        tasks.append(rf"\multicolumn{{{len(each)}}}{{c}}{{{escape(group)}}}")
+        rules.append(rf"\cmidrule(lr){{{start}-{start + len(each) - 1}}}")
+        start += len(each)
+    body = [f"& & & {' & '.join(tasks)} \\\\", " ".join(rules)] if any(group for group, _ in groups) else []
+    body.append(" & ".join(["", "", "", *(rf"\texttt{{{escape(each.title)}}}" for each in headings)]) + r" \\")
+    for family, rows in table.families():
+        lines: list[tuple[Row, Line]] = [(row, line) for row in rows for line in table.lines(row, headings)]
+        body.append(r"\midrule")
+        for place, (row, line) in enumerate(lines):
+            title = escape(row.title) if not place or lines[place - 1][0] is not row else ""
+            left = rf"\multirow{{{len(lines)}}}{{*}}{{{escape(family)}}}" if family and not place else ""
+            cells = [_cell(table.cell(line, row, each), table.mark(line, row, each)) for each in headings]
+            body.append(" & ".join([left, title, line, *cells]) + r" \\")
+    body += _gains(table)
+    label, columns = escape(table.layout.title.partition(":")[0]), "c" * len(headings)
+    begin = [
+        r"\begin{table*}[t]",
+        r"\centering",
+        rf"\caption{{{escape(f'{table.layout.title}. {RULE} {table.layout.note}'.strip())}}}",
+    ]
+    inside = [
+        rf"\label{{tab:{table.layout.name}}}",
+        r"\resizebox{\textwidth}{!}{%",
+        rf"\begin{{tabular}}{{lll{columns}}}",
+    ]
+    end = [r"\bottomrule", r"\end{tabular}}", r"\end{table*}"]
+    return "\n".join([f"\n% {label}", *begin, *inside, r"\toprule", *body, *end])
+
+
+def _gains(table: Table) -> list[str]:
+    found = gains(table)
+    lines = [r"\midrule"] if found else []
+    for place, line in enumerate(LINES if found else ()):
+        title = r"\multirow{3}{*}{Best ID-GNN over best GNN}" if not place else ""
+        lines.append(" & ".join([title, "", line, *(_percent(three[place].gain) for three in found)]) + r" \\")
+    return lines
+
+
+def _cell(cell: Cell | None, mark: str) -> str:
+    if cell is None:
+        return ""
+    number = escape(cell.number.replace(" ± ", "±"))
+    number = rf"\textbf{{{number}}}" if mark else number
+    number = rf"\underline{{{number}}}" if mark == "column" else number
+    return number + _SIGN.get(cell.status, "") + (f" ({cell.share})" if cell.share else "")
+
+
+def _percent(gain: float | None) -> str:
+    return "" if gain is None else rf"{100 * gain:.1f}\%"
+
+
+def escape(text: str) -> str:
+    r"""A text that LaTeX takes as it is.
+
+    >>> print(escape("a_b & 5 %"))
+    a\_b \& 5 \%
+    """
+    return "".join(_ESCAPED.get(character, character) for character in text)

@@ -1,0 +1,161 @@
+"""Which cells a table has and which runs fill them, read off its list of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from idgnn.experiments import table1, table2, table3, table4, table5, table6, table_memory
+from idgnn.experiments.models import EVERY
+from idgnn.experiments.published import BEST, QUOTED
+from idgnn.experiments.spec import Protocol, Spec
+from idgnn.tasks.settings import TaskName
+
+TableName = Literal["table1", "table2", "table3", "table4", "table5", "table6", "memory"]
+TABLES: tuple[TableName, ...] = get_args(TableName)
+PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
+SEEDS = (0, 1, 2)
+IN_PAPER = ("GNN", "ID-GNN-Fast", "ID-GNN-Full")
+"""The families of the paper; what goes beyond them is shown, and is no part of a comparison with the paper."""
+BEST_OF = "Best of four"
+"""The family of the rows that stand for the best of a family."""
+
+_TITLES: dict[TableName, str] = {
+    "table1": "Table 1: Regular graphs that are told apart",
+    "table2": "Table 2: Graph properties",
+    "table3": "Table 3: Real-world tasks",
+    "table4": "Table 4: Run time",
+    "table5": "Table 5: Link prediction beside P-GNN",
+    "table6": "Table 6: Graph classification in 10 folds",
+    "memory": "Memory (appendix)",
+}
+_MODULES = {
+    "table1": table1, "table2": table2, "table3": table3, "table4": table4, "table5": table5, "table6": table6,
+    "memory": table_memory,
+}  # fmt: skip
+_COLUMNS = {"table2": table2.COLUMNS, "table3": table3.COLUMNS, "table5": table5.COLUMNS, "table6": table6.COLUMNS}
+_TASKS: dict[TaskName, str] = {
+    "node-clustering": "Node: clustering coefficient",
+    "shortest-path": "Pair: shortest path distance",
+    "graph-clustering": "Graph: clustering coefficient",
+    "node-classification": "Node: real-world labels",
+    "link-prediction": "Pair: link prediction",
+    "graph-classification": "Graph: real-world labels",
+}
+_NOTES: dict[TableName, str] = {
+    "table1": "The share of graphs that have a representation of their own. The published one is of summed counts; a "
+    "plain GNN tells none of them apart.",
+    "table2": "Of 10 quantile bins of clustering coefficients of nodes, those with equal edges become one: 6 classes "
+    "are left on every dataset. On PROTEINS 72 % of the pairs are in the last class of shortest paths: the published "
+    "0.722 of all baselines is the share of that class.",
+    "table3": "For graphs of PROTEINS and BZR the text says ROC AUC, but the published figures are accuracies: this is "
+    "what is compared, and both are among the runs of a cell.",
+    "table4": "Milliseconds for a batch of 128 ENZYMES graphs. The paper's machine is another one: ratios tell more.",
+    "table6": "Others are quoted from their papers. The published figures compare with those at the epoch with the "
+    "best mean over the folds; to choose it, the held-out folds are looked at.",
+    "memory": "What ID-GNN-Full on CiteSeer takes beyond a GNN on the shared ego networks of the roots: 0.34 is 34 %.",
+}
+_PARTS = {"sum": "summed counts", "multiset": "counts by node", "network": "ID-GNN-Full", "plain": "plain GNN"}
+_ROWS = {**table4.ROWS, **table_memory.ROWS, **QUOTED}
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A column, the task that it stands under, and what its numbers are."""
+
+    name: str
+    title: str
+    group: str = ""
+    column: str = ""  # of its runs, if that is not its name
+    metric: str | None = None  # of a network on the validation part; None: a measurement
+    at: Literal["last", "best"] = "last"  # which epoch; best: the one with the best mean over the runs
+    part: str = ""  # which part of a measurement, if it has several
+    compared: bool = True  # with what the paper has
+
+
+@dataclass(frozen=True)
+class Row:
+    """A model or a measurement, and the family that it stands in."""
+
+    name: str
+    title: str
+    family: str = ""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A table before it has numbers. `specs` holds the runs of a cell by protocol, row and column."""
+
+    name: TableName
+    title: str
+    headings: tuple[Heading, ...]
+    rows: tuple[Row, ...]
+    specs: dict[tuple[Protocol, str, str], tuple[Spec, ...]]
+    digits: int = 3
+    note: str = ""
+
+
+def layout(name: TableName, seeds: Sequence[int] = SEEDS) -> Layout:
+    """The table of that name.
+
+    >>> table = layout("table2")
+    >>> len(table.headings), len(table.specs["text", "full-gcn", "node-ScaleFree"])
+    (10, 3)
+    """
+    seeds = seeds[:1] if name == "table6" else seeds  # its folds take the place of seeds
+    cells: dict[tuple[Protocol, str, str], tuple[Spec, ...]] = {}
+    for protocol in PROTOCOLS:
+        for spec in _MODULES[name].specs(EVERY, protocol, seeds):
+            place = (protocol, spec.row, spec.column)
+            cells[place] = (*cells.get(place, ()), spec)
+    return Layout(
+        name,
+        _TITLES[name],
+        _headings(name, dict.fromkeys(column for _, _, column in cells)),
+        _rows(name, dict.fromkeys(row for _, row, _ in cells)),
+        cells,
+        digits=1 if name == "table4" else 3,
+        note=_NOTES.get(name, ""),
+    )
+
+
+def _headings(name: TableName, columns: Sequence[str] | dict[str, None]) -> tuple[Heading, ...]:
+    if name == "table1":
+        sizes = [(column, f"n = {column[1:].replace('-d', ', d = ')}") for column in columns]
+        return tuple(
+            Heading(f"{column}-{part}", title, size, column, part=part, compared=part == "sum")
+            for column, size in sizes
+            for part, title in _PARTS.items()
+        )
+    if name == "table4":
+        units = (("ms", "milliseconds"), ("ratio", "times the GCN"))
+        return tuple(
+            Heading(f"{column}-{part}", title, column.replace("-", " + "), column, part=part, compared=part == "ms")
+            for column in columns
+            for part, title in units
+        )
+    if name == "memory":
+        return tuple(Heading(each, each.replace("roots-", "roots: "), part="overhead") for each in columns)
+    found = [Heading(each.name, each.title, _TASKS[each.task], metric=each.metric) for each in _COLUMNS[name]]
+    if name == "table6":
+        # PPGN and the works beside it report the second, for which they look at the held-out folds.
+        last = [replace(each, group="At the last epoch", compared=False) for each in found]
+        group = "At the epoch with the best mean"
+        found = [
+            *last,
+            *(replace(each, name=f"{each.name}-best", column=each.name, at="best", group=group) for each in found),
+        ]
+    return tuple(found)
+
+
+def _rows(name: TableName, rows: Sequence[str] | dict[str, None]) -> tuple[Row, ...]:
+    """Models in the order of the families; what stands for the best of a family comes first."""
+    if name not in _COLUMNS:
+        return tuple(Row(row, _ROWS.get(row, row.replace("-", " "))) for row in rows)
+    first = [Row(row, f"Best {family}", BEST_OF) for row, family in BEST.items()]
+    models = [Row(model.name, model.conv.upper(), model.family) for model in EVERY if model.name in rows]
+    known = {row.name for row in models}
+    quoted = [row for row in QUOTED if row != table5.PGNN] if name == "table6" else []
+    others = [Row(row, _ROWS.get(row, row), "Others") for row in (*rows, *quoted) if row not in known]
+    return tuple([*(first if name in ("table5", "table6") else ()), *others, *models])

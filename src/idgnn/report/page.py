@@ -1,0 +1,180 @@
+"""The report as one HTML page: no script, no network, light and dark, for screens of all sizes and for paper."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+
+from idgnn.experiments.published import BEST
+from idgnn.report.cells import RULE, SIGN, Cell, Status
+from idgnn.report.charts import chart, gain_bars, mean_curve, span
+from idgnn.report.details import details
+from idgnn.report.gains import EXPECTED, gains
+from idgnn.report.layout import IN_PAPER, PROTOCOLS, Heading, Row
+from idgnn.report.origin import origin
+from idgnn.report.tables import LINES, Line, Table
+
+_LEAD = (
+    "Each number as it was published, as we get it when we follow the <em>text</em> of the paper, and with the "
+    "settings of the <em>released</em> code. Click on a number for its runs, settings, command and learning curves."
+)
+_STATUSES: tuple[Status, ...] = ("above", "within", "below")
+
+
+def page(tables: Sequence[Table]) -> str:
+    """The whole page. The same records give the same bytes."""
+    style = files("idgnn.report").joinpath("page.css").read_text(encoding="utf-8")
+    names = [(each.layout.name, each.layout.title, each.layout.title.partition(":")[0]) for each in tables]
+    links = "".join(f'<a href="#{name}" title="{escape(title)}">{escape(short)}</a>' for name, title, short in names)
+    views = "".join(
+        f'<label><input type="radio" name="view" id="only-{name}"{" checked" * (name == "all")}>{title}</label>'
+        for name, title in (("all", "side by side"), *((line, line) for line in LINES))
+    )
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark"><title>ID-GNN: the tables of the paper</title>',
+            f"<style>\n{style}</style></head><body>",
+            f"<header><h1>Identity-aware GNNs: the tables of the paper</h1><p>{_LEAD}</p></header>",
+            _summary(tables),
+            f'<nav><span class="links">{links}</span><fieldset><legend>show</legend>{views}</fieldset></nav>',
+            *(_section(table) for table in tables),
+            "</body></html>\n",
+        ]
+    )
+
+
+def _summary(tables: Sequence[Table]) -> str:
+    known = origin(tables)
+    failed = f", {known.failed} failed" if known.failed else ""
+    cards = [_card("runs", f"{known.done:,}", f"of {known.asked:,}{failed}")]
+    for protocol in PROTOCOLS:
+        found = [three[LINES.index(protocol)] for table in tables for three in gains(table)]
+        still = sum(gain.margin == "open" for gain in found)
+        rest = f"of {len(found)} columns" + (f", {still} open" if still else "")
+        if found:
+            cards.append(
+                _card(f"margin as expected, {protocol}", str(sum(each.margin == "met" for each in found)), rest)
+            )
+            cards.append(_card(f"best as expected, {protocol}", str(sum(each.best == "met" for each in found)), rest))
+    rows = []
+    for family in IN_PAPER:
+        for protocol in PROTOCOLS:
+            counted = Counter[Status]()
+            for table in tables:
+                for heading in table.layout.headings:
+                    counted.update(cell.status for cell in table.column(protocol, heading, (family,)))
+            if any(counted[status] for status in _STATUSES):
+                rows.append(f"<tr><th>{escape(family)}</th><td>{protocol}</td><td>{_shares(counted)}</td></tr>")
+    said = "".join(f"<li>{escape(each)}</li>" for each in known.sentences())
+    return (
+        f'<section class="summary"><div class="cards">{"".join(cards)}</div><div class="two">'
+        f'<div><h2>Beside the published numbers</h2><table class="shares"><tbody>{"".join(rows)}</tbody></table>'
+        f'<p class="rule">{escape(RULE)}</p></div><div><h2>Where the numbers come from</h2><ul>{said}</ul>'
+        f'<p class="rule">{escape(EXPECTED)}</p></div></div></section>'
+    )
+
+
+def _card(title: str, number: str, rest: str) -> str:
+    return f'<div class="card"><span>{escape(title)}</span><b>{escape(number)}</b> <small>{escape(rest)}</small></div>'
+
+
+def _shares(counted: Counter[Status]) -> str:
+    parts = (
+        f'<span class="{status}" style="flex:{counted[status]}" title="{counted[status]} {status}">'
+        f"{SIGN[status]} {counted[status]}</span>"
+        for status in _STATUSES
+        if counted[status]
+    )
+    return f'<span class="stack">{"".join(parts)}</span>'
+
+
+def _section(table: Table) -> str:
+    found, bars = gains(table), ""
+    if found:
+        keys = "".join(f'<span class="key {line}">{line}</span>' for line in LINES)
+        said = "In percentage points; behind the number, margin and best as expected (✓), missed (✗) or open (·)."
+        bars = f'<h3>Gain of the best ID-GNN over the best GNN</h3><p class="rule">{keys} {said}</p>{gain_bars(found)}'
+    note = f'<p class="rule">{escape(table.layout.note)}</p>' if table.layout.note else ""
+    title = f"<h2>{escape(table.layout.title)}</h2>"
+    return f'<section id="{table.layout.name}">{title}{note}{_numbers(table)}{bars}{_curves(table)}</section>'
+
+
+def _numbers(table: Table) -> str:
+    headings, popovers = table.layout.headings, list[str]()
+    tasks = "".join(f'<th colspan="{len(each)}"><span>{escape(group)}</span></th>' for group, each in table.groups())
+    starts = {each[0].name for _, each in table.groups()}
+    parts = [f"<thead><tr><td></td>{tasks}</tr></thead>"]
+    for family, rows in table.families():
+        names = "".join(f'<th class="{_edge(each, starts)}">{escape(each.title)}</th>' for each in headings)
+        title = f'<tr class="title"><th colspan="{len(headings) + 1}"><span>{escape(family)}</span></th></tr>'
+        parts.append(f'<tbody>{title if family else ""}<tr class="family"><th></th>{names}</tr>')
+        for row in rows:
+            lines = table.lines(row, headings)
+            labels = "".join(f'<span class="line {line}">{line}</span>' for line in lines)
+            parts.append(
+                f'<tr><th><div><span class="model">{escape(row.title)}</span>'
+                f'<span class="labels">{labels}</span></div></th>'
+            )
+            for heading in headings:
+                shown = [_value(table, line, row, heading, popovers) for line in lines]
+                parts.append(f'<td class="{_edge(heading, starts)}">{"".join(shown)}</td>')
+            parts.append("</tr>")
+        parts.append("</tbody>")
+    return (
+        f'<div class="scroll"><table class="numbers{" few" * (len(headings) < 9)}">{"".join(parts)}</table></div>\n'
+        + "\n".join(popovers)
+    )
+
+
+def _edge(heading: Heading, starts: set[str]) -> str:
+    return "edge" if heading.name in starts else ""
+
+
+def _value(table: Table, line: Line, row: Row, heading: Heading, popovers: list[str]) -> str:
+    cell, mark = table.cell(line, row, heading), table.mark(line, row, heading)
+    if cell is None:
+        return f'<span class="line {line}"></span>'
+    kind = f"line {line} {cell.status} {mark and f'best-{mark}'}".rstrip()
+    if line == "published":
+        return f'<span class="{kind}">{_number(cell)}</span>'
+    name = f"{table.layout.name}-{line}-{len(popovers)}"
+    popovers.append(details(table, row, heading, cell, name))
+    return f'<button class="{kind}" popovertarget="{name}" title="{cell.status}">{_number(cell)}</button>'
+
+
+def _number(cell: Cell) -> str:
+    mean, _, std = cell.number.partition(" ± ")
+    spread = f"<small>±{std}</small>" if std else ""
+    share = f"<sup>{cell.n}/{cell.asked}</sup>" if cell.share else ""
+    return f"<span>{mean}</span>{spread}{share}<i>{SIGN[cell.status]}</i>"
+
+
+def _curves(table: Table) -> str:
+    parts = []
+    for heading in (each for each in table.layout.headings if each.at == "last"):
+        panels = []
+        for protocol in PROTOCOLS:
+            for family, rows in table.families([heading]):
+                cells = [(row, table.cell(protocol, row, heading)) for row in rows if row.name not in BEST]
+                drawn = [
+                    mean_curve(cell, heading.metric, row.title, row.name.rpartition("-")[2])
+                    for row, cell in cells
+                    if cell is not None
+                ]
+                panels.append((f"{family}, {protocol}", [curve for curve in drawn if curve is not None]))
+        limits = span([curve for _, curves in panels for curve in curves])
+        figures = "".join(
+            f"<figure><figcaption>{escape(title)}</figcaption>{chart(curves, limits, title)}</figure>"
+            for title, curves in panels
+            if curves
+        )
+        if figures:
+            name = f"{escape(heading.title)} <span>{escape(heading.group)}</span>"
+            parts.append(f'<details><summary>{name}</summary><div class="panels">{figures}</div></details>')
+    keys = "".join(f'<span class="key {each}">{each.upper()}</span>' for each in ("gcn", "sage", "gat", "gin"))
+    said = "Score on the validation part by epoch, mean over the seeds."
+    return f'<h3>Learning curves</h3><p class="rule">{said} {keys}</p>{"".join(parts)}' if parts else ""

@@ -1,0 +1,69 @@
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from idgnn.cli.main import main
+from idgnn.cli.report import Name
+from idgnn.experiments.store import write_records
+from idgnn.report.layout import TABLES
+from tests.report.made import AS_PUBLISHED, layout, records_of
+
+Said = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    write_records(tmp_path / "results" / "records.jsonl", records_of(layout("table2"), AS_PUBLISHED).values())
+    return tmp_path / "results"
+
+
+def fails(said: Said, *arguments: str) -> str:
+    with pytest.raises(SystemExit) as stop:
+        main(["report", *arguments])
+    assert stop.value.code == 2
+    return said.readouterr().err
+
+
+def test_the_verb_knows_all_tables():
+    assert get_args(Name) == TABLES
+
+
+@pytest.mark.parametrize(("name", "begins"), [("a.html", "<!doctype html>"), ("a.md", "# "), ("a.tex", "% ")])
+def test_the_ending_of_the_output_says_the_format(store: Path, tmp_path: Path, capsys: Said, name: str, begins: str):
+    main(["report", str(store), "--output", str(tmp_path / name), "--tables", "table2"])
+    text = (tmp_path / name).read_text(encoding="utf-8")
+    assert text.startswith(begins) and "36 of 768 runs" in text
+    assert f"{name}: 1 table, 36 records" in capsys.readouterr().out
+
+
+def test_without_output_it_is_printed(store: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    main(["report", str(store), "--tables", "table2"])
+    assert "Table 2: Graph properties" in capsys.readouterr().out
+    main(["report", str(store / "records.jsonl"), "--format", "markdown", "--tables", "table2", "table3"])
+    said = capsys.readouterr().out
+    assert "## Table 2" in said and "## Table 3" in said and "## Table 4" not in said
+
+
+def test_lines_that_are_no_records_are_named(store: Path, capsys: Said):
+    with (store / "records.jsonl").open("a") as file:
+        file.write('{"key": ')
+    main(["report", str(store), "--format", "markdown", "--tables", "table2"])
+    assert "records.jsonl:37 is not a record" in capsys.readouterr().err
+
+
+def test_mistakes_are_told_in_a_sentence(store: Path, tmp_path: Path, capsys: Said):
+    assert "expected the records of a store" in fails(capsys, str(tmp_path / "nowhere"))
+    assert "Add --output" in fails(capsys, str(store), "--format", "html")
+    assert "expected an ending of .md" in fails(capsys, str(store), "--output", "report.docx")
+    assert "table9" in fails(capsys, str(store), "--tables", "table9")
+
+
+def test_a_report_needs_no_torch(store: Path, tmp_path: Path):
+    arguments = ["report", str(store), "--output", str(tmp_path / "report.html")]
+    code = f"import sys; from idgnn.cli.main import main; main({arguments}); print('torch' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.splitlines()[-1] == "False"

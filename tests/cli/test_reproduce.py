@@ -1,0 +1,144 @@
+"""`idgnn reproduce`: runs what is missing, says what it did, and stops when it is told to."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import get_args
+
+import psutil
+import pytest
+
+from idgnn.cli.main import main
+from idgnn.cli.reproduce import What
+from idgnn.experiments.grid import TABLES, Choice
+from idgnn.experiments.record import Record
+from idgnn.experiments.spec import job_as_dict
+from idgnn.experiments.store import Store
+
+CHOSEN = ["--columns", "path-SmallWorld", "--models", "gcn", "sage", "--seeds", "0", "--device", "cpu", "--jobs", "1"]
+LABEL = "quick: not comparable with the paper: "
+
+
+def done(store: Store, specs) -> None:
+    """As if they had been run."""
+    for spec in specs:
+        store.append(Record(spec.key, job_as_dict(spec.job), {"metric": "accuracy", "valid": {"accuracy": 0.5}}))
+
+
+def test_every_table_can_be_asked_for():
+    assert set(get_args(What)) == {"list", "all", "merge", *TABLES}
+
+
+def test_what_is_missing_is_run_once(tmp_path, capsys):
+    store = Store(tmp_path)
+    command = ["reproduce", "table2", *CHOSEN, "--quick", "--store", str(tmp_path)]
+    specs = Choice(("table2",), ("path-SmallWorld",), ("gcn", "sage"), seeds=(0,), quick=True).specs()
+    done(store, specs[:1])
+    main(command)
+    said = capsys.readouterr().out
+    assert f"{LABEL}1 of 2 runs are done already" in said and f"{LABEL}1 done, 0 failed." in said
+    assert all(line.startswith(LABEL) for line in said.splitlines()) and "idgnn report" not in said
+    assert set(store.read().finished) == {spec.key for spec in specs}
+    before = store.path.read_bytes()
+    main(command)
+    assert capsys.readouterr().out == f"{LABEL}2 of 2 runs are done already ({store.path}).\n"
+    assert store.path.read_bytes() == before
+
+
+def test_failed_runs_are_said_and_the_exit_code_tells(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("IDGNN_DATA", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("IDGNN_CACHE", str(tmp_path / "a file" / "below"))
+    (tmp_path / "a file").write_text("")
+    chosen = ["--columns", "node-ENZYMES", "--models", "gcn", "--seeds", "0", "--device", "cpu", "--jobs", "1"]
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
+    with pytest.raises(SystemExit) as stop:
+        main(["reproduce", "table2", *chosen, "--store", str(tmp_path / "store")])
+    said = capsys.readouterr().out
+    assert stop.value.code == 1
+    assert "0 done, 1 failed." in said and "failed: table2 node-ENZYMES gcn text seed 0:" in said
+    assert "is run by the same command" in said and f"Next: idgnn report {tmp_path / 'store'}\n" in said
+
+
+def test_a_dry_run_runs_nothing(tmp_path, capsys):
+    main(["reproduce", "table2", *CHOSEN, "--dry-run", "--store", str(tmp_path / "store")])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "estimates" in said and "2 runs, 1 side by side on cpu" in said and "GiB" in said
+    assert not (tmp_path / "store").exists()
+
+
+def test_the_list_counts_what_is_done(tmp_path, capsys):
+    done(Store(tmp_path), Choice(("table2",), ("node-SmallWorld",), ("gcn",)).specs())
+    main(["reproduce", "list", "--columns", "node-SmallWorld", "--store", str(tmp_path)])
+    row = next(line for line in capsys.readouterr().out.splitlines() if "node-SmallWorld" in line)
+    assert [cell.strip() for cell in row.strip("│").split("│")] == ["table2", "node-SmallWorld", "text", "36", "3", "0"]
+
+
+def test_stores_are_merged(tmp_path, capsys):
+    specs = Choice(("table2",), ("node-SmallWorld",), ("gcn",)).specs()
+    done(Store(tmp_path / "A"), specs[:2])
+    done(Store(tmp_path / "B"), specs[1:])
+    with Store(tmp_path / "B").path.open("ab") as file:
+        file.write(b"half a li")
+    main(["reproduce", "merge", str(tmp_path / "A"), str(tmp_path / "B"), "--store", str(tmp_path / "C")])
+    told = capsys.readouterr()
+    assert "holds 3 results and 0 failed runs" in told.out and "is not a record" in told.err
+    assert set(Store(tmp_path / "C").read().finished) == {spec.key for spec in specs}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["table2", "A"], "table2 takes none"),
+        (["merge"], "no store was named"),
+        (["table2", "--time-limit", "soon"], "such as 90s, 30m or 2h"),
+        (["table2", "--jobs", "0"], "expected at least 1"),
+        (["table2", "--columns", "node-Atlantis"], "there is no column"),
+        (["table9"], "reproduce --help"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, said, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["reproduce", *arguments])
+    told = capsys.readouterr().err
+    assert stop.value.code == 2 and said in told and told.count("\n") == 1
+
+
+def _living(group: int) -> list[str]:
+    """The processes of a group, without those that nobody has buried yet."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, ProcessLookupError):
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(" ".join(process.cmdline()))
+    return found
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(tmp_path):
+    code = "from idgnn.cli.main import main; main()"
+    command = [sys.executable, "-c", code, "reproduce", "table2", *CHOSEN, "--store", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    done(Store(tmp_path), Choice(("table2",), ("path-SmallWorld",), ("gcn",), seeds=(0,)).specs())
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        assert "1 of 2 runs are done already" in process.stdout.readline()
+        parent = psutil.Process(process.pid)
+        while not any("spawn_main" in " ".join(child.cmdline()) for child in parent.children()):
+            time.sleep(0.05)
+        time.sleep(0.5)  # the process of the run imports PyTorch
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of its processes
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "0 done, 0 failed, 1 not run (stopped)" in out and "Traceback" not in err
+    assert len(Store(tmp_path).read().records) == 1
+    for _ in range(100):  # Python's own helper ends a moment later
+        if not _living(process.pid):
+            break
+        time.sleep(0.1)
+    assert not _living(process.pid)

@@ -1,0 +1,99 @@
+"""A job gives what training gives, and its key names it."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from idgnn.experiments import execute as module
+from idgnn.experiments.execute import attempt, execute, machine_of, needs_all
+from idgnn.experiments.grid import Choice
+from idgnn.experiments.spec import MeasureJob, TrainJob, job_as_dict, key_of
+from idgnn.graphs.settings import Selection
+from idgnn.training.train import train
+from tests.experiments.tiny_specs import broken, tiny
+
+
+@pytest.mark.parametrize("task", ["node-clustering", "link-prediction"])
+def test_a_job_gives_what_train_gives(task):
+    job = tiny(3, epochs=4).job
+    assert isinstance(job, TrainJob)
+    settings = replace(job.settings, task=replace(job.settings.task, name=task, test=0.25))
+    settings = replace(settings, training=replace(settings.training, eval_every=2))
+    found = execute(TrainJob(settings), "cpu")
+    training = replace(settings.training, device="cpu")
+    run = train(
+        settings.data,
+        settings.task,
+        model=settings.model,
+        training=training,
+        selection=settings.selection,
+        seed=settings.seed,
+    )
+    last = run.result["last"]
+    assert (found["valid"], found["test"]) == (last["valid"], last["test"])
+    for name in ("best", "metric", "num_parameters", "width"):
+        assert found[name] == run.result[name]
+    metric = found["metric"]
+    looks = [[each.epoch, each.loss, each.metrics["valid"][metric]] for each in run.epochs if each.metrics]
+    assert found["curve"] == looks and [look[0] for look in looks] == [2, 4]
+
+
+def test_where_two_classes_are_judged_by_auc_accuracy_is_kept_as_well(data_dir):
+    job = Choice(("table6",), ("class-MUTAG",), ("gcn",), seeds=(0,), quick=True).specs()[0].job
+    found = execute(job, "cpu")
+    assert found["metric"] == "roc_auc"
+    assert [epoch for epoch, _ in found["curves"]["accuracy"]] == [look[0] for look in found["curve"]]
+    assert found["curves"]["accuracy"][-1][1] == found["valid"]["accuracy"]
+
+
+def test_jobs_share_data_and_problem_if_they_can(monkeypatch):
+    module._problem.cache_clear()
+    module._dataset.cache_clear()
+    for spec in (tiny(0), tiny(0, "sage"), tiny(0, identity="none"), tiny(1)):
+        execute(spec.job, "cpu")
+    assert module._problem.cache_info().misses == 2 and module._dataset.cache_info().misses == 1
+
+
+def test_a_record_says_what_was_run_and_what_came_of_it():
+    record = attempt(tiny().job, "cpu", "here")
+    assert record.key == tiny().key and record.job == job_as_dict(tiny().job)
+    assert record.error is None and record.result is not None and record.seconds > 0
+    assert record.machine == "here" and record.date and "torch" in record.versions
+    failed = attempt(broken().job, "cpu", "here")
+    assert failed.result is None and (failed.error or "").startswith("ValueError: there is no dataset")
+
+
+def test_keys_are_equal_for_equal_jobs_in_every_process():
+    code = "from tests.experiments.tiny_specs import tiny; print(tiny(7, 'gin').key)"
+    for seed in "12":  # of Python's own hashes
+        said = subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path), "PYTHONHASHSEED": seed},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert said.stdout.strip() == tiny(7, "gin").key
+
+
+def test_keys_differ_with_every_setting_but_not_with_the_device():
+    job = tiny().job
+    assert isinstance(job, TrainJob)
+    settings = job.settings
+    others = [
+        replace(settings, data="ScaleFree"),
+        replace(settings, seed=1),
+        replace(settings, selection=Selection(smallest=9)),
+        replace(settings, task=replace(settings.task, bins=9)),
+        replace(settings, model=replace(settings.model, width=5)),
+        replace(settings, training=replace(settings.training, lr=0.02)),
+    ]
+    keys = {key_of(TrainJob(each)) for each in (settings, *others)} | {key_of(TrainJob(settings, "walks"))}
+    assert len(keys) == len(others) + 2
+    elsewhere = replace(settings.training, device="cuda:1", record=True, compile=True)
+    assert key_of(TrainJob(replace(settings, training=elsewhere))) == key_of(job)
+
+
+def test_only_what_is_timed_needs_the_machine_for_itself():
+    assert needs_all(MeasureJob("run-time"))
+    assert not needs_all(MeasureJob("memory")) and not needs_all(tiny().job)
+    assert machine_of("cpu", 1).endswith(", 1 run side by side") and "3 runs" in machine_of("cpu", 3)

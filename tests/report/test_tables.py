@@ -1,0 +1,116 @@
+"""Whole tables: which cells they have, what is best, and what identities are worth."""
+
+from dataclasses import replace
+
+import pytest
+
+from idgnn.experiments.published import published as of_paper
+from idgnn.report.gains import gains
+from idgnn.report.layout import TABLES
+from idgnn.report.origin import origin
+from idgnn.report.tables import fill
+from tests.report.made import AS_PUBLISHED, layout, published, record, records_of, table2
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_stands_without_a_single_record(name):
+    table = fill(layout(name), {}, of_paper)
+    assert {cell.status for cell in table.ours()} == {"missing"}
+    assert any(line == "published" for line, _, _ in table.cells)
+    assert all(table.lines(row, table.layout.headings) for row in table.layout.rows)
+
+
+def test_what_goes_beyond_the_paper_has_no_released_and_no_published_line():
+    table = fill(layout("table2"), {}, of_paper)
+    row = next(row for row in table.layout.rows if row.name == "walks-gcn")
+    assert table.lines(row, table.layout.headings) == ["text"]
+
+
+def test_the_best_of_each_family_and_of_the_column_are_marked():
+    table = table2(AS_PUBLISHED)
+    heading = table.layout.headings[0]
+    for line in ("published", "text"):
+        marks = {row.name: table.mark(line, row, heading) for row in table.layout.rows}
+        assert {row: mark for row, mark in marks.items() if mark} == {
+            "gin": "family", "fast-sage": "family", "full-gcn": "column",
+        }  # fmt: skip
+
+
+def test_gains_by_hand():
+    values = {**AS_PUBLISHED, "full-gcn": (0.97, 0.98, 0.99), "gin": (0.700, 0.700, 0.700)}
+    theirs, text, released = gains(table2(values))[0]
+    assert (theirs.gain, text.gain) == (pytest.approx(0.985 - 0.693), pytest.approx(0.98 - 0.7))
+    assert (text.margin, text.best) == ("missed", "met")  # 0.280 < 0.292 - 0.010; 0.980 >= 0.985 - 0.010
+    assert (released.gain, released.margin, released.best) == (None, "open", "open")
+
+
+def test_one_standard_deviation_is_the_larger_of_the_two():
+    values = {**AS_PUBLISHED, "full-gcn": (0.95, 0.97, 0.99), "gin": (0.69, 0.69, 0.69)}
+    _, text, _ = gains(table2(values))[0]
+    assert (text.margin, text.best) == ("met", "met")  # ours is 0.020: 0.280 >= 0.292 - 0.020; 0.970 >= 0.985 - 0.020
+    close = {**values, "full-gcn": (0.970, 0.970, 0.970)}
+    assert gains(table2(close))[0][1].best == "missed"  # theirs is 0.010
+
+
+def test_a_column_with_a_model_missing_is_open():
+    values = {row: each for row, each in AS_PUBLISHED.items() if row != "gat"}
+    _, text, _ = gains(table2(values))[0]
+    assert text.gain is not None and (text.margin, text.best) == ("open", "open")
+
+
+def test_the_best_of_a_family_stands_beside_the_published_best():
+    made = layout("table5")
+    values = {"full-gcn": 0.80, "full-gin": 0.86, "gcn": 0.9}
+    records = {}
+    for row, value in values.items():
+        for spec in made.specs["text", row, "link-ENZYMES"]:
+            records[spec.key] = record(spec, value, metric="roc_auc")
+    cells = fill(made, records, of_paper).cells
+    best = cells["text", "best-full", "link-ENZYMES"]
+    assert (best.mean, best.status, best.runs[0].spec.row) == (pytest.approx(0.86), "above", "full-gin")
+
+
+def test_the_epoch_with_the_best_mean_over_the_folds():
+    made = layout("table6")
+    specs = made.specs["text", "gin", "class-MUTAG"]
+    curves = [[[1, 0.0, 0.5], [2, 0.0, 0.9], [3, 0.0, 0.6]], [[1, 0.0, 0.9], [2, 0.0, 0.7], [3, 0.0, 0.6]]]
+    records = {}
+    for spec, curve in zip(specs, curves, strict=False):
+        made_record = record(spec, 0.6)
+        records[spec.key] = replace(made_record, result={**(made_record.result or {}), "curve": curve})
+    cells = fill(made, records, of_paper).cells
+    assert cells["text", "gin", "class-MUTAG"].mean == pytest.approx(0.6)
+    assert cells["text", "gin", "class-MUTAG-best"].mean == pytest.approx(0.8)  # epoch 2, not 0.9 of each fold
+
+
+def test_measurements_are_found_by_name():
+    one, four, memory = (layout(name) for name in ("table1", "table4", "memory"))
+    spec = one.specs["text", "layers-3", "n64-d4"][0]
+    shares = {
+        "sum": {"3": 0.11},
+        "multiset": {"3": 0.5},
+        "network": {"3": 0.4},
+        "plain": {"3": 0.01},
+        "num_graphs": 100,
+    }
+    cells = fill(one, {spec.key: replace(record(spec, 0), result=shares)}, of_paper).cells
+    found = [cells["text", "layers-3", f"n64-d4-{part}"] for part in ("sum", "multiset", "network", "plain")]
+    assert [(cell.mean, cell.status) for cell in found] == [
+        (0.11, "within"), (0.5, "alone"), (0.4, "alone"), (0.01, "alone"),
+    ]  # fmt: skip
+    spec = four.specs["text", "gcn", "forward"][0]
+    times = {"width": {"gcn": 256}, "forward": {"gcn": {"ms": 2.0, "std": 0.1, "ratio": 1.0}}}
+    cells = fill(four, {spec.key: replace(record(spec, 0), result=times)}, of_paper).cells
+    assert [cells["text", "gcn", f"forward-{part}"].mean for part in ("ms", "ratio")] == [2.0, 1.0]
+    spec = memory.specs["text", "full-gcn", "roots-16"][0]
+    taken = {"rows": {"full-gcn": 7}, "overhead": {"full-gcn": 0.1, "full-gcn-ego": 0.3}}
+    cells = fill(memory, {spec.key: replace(record(spec, 0), result=taken)}, of_paper).cells
+    assert [cells["text", row, "roots-16"].mean for row in ("full-gcn", "full-gcn-ego")] == [0.1, 0.3]
+
+
+def test_where_numbers_come_from_counts_each_run_once():
+    both = [fill(layout(name), records_of(layout("table2"), AS_PUBLISHED), published) for name in ("table2", "table2")]
+    known = origin(both)
+    assert (known.done, known.failed, known.machines) == (36, 0, (("H200", 36),))
+    assert known.hours == pytest.approx(0.36) and known.last.startswith("2026-11-14")
+    assert origin([]).sentences() == ["0 of 0 runs are there; together they took 0.0 hours."]

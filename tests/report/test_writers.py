@@ -1,0 +1,96 @@
+"""Terminal, Markdown, LaTeX and HTML show the same numbers, whole and safe."""
+
+import re
+from html.parser import HTMLParser
+
+from idgnn.report.latex import escape, latex
+from idgnn.report.markdown import markdown
+from idgnn.report.page import page
+from idgnn.report.tables import fill
+from idgnn.report.terminal import plain
+from tests.report.made import AS_PUBLISHED, COLUMN, layout, published, record, records_of
+
+EVIL = "<script>alert('x')</script> & \"quoted\" | _x_"
+VOID = {"meta", "input", "br"}
+
+
+def tables(records=None):
+    made = layout("table2")
+    if records is None:
+        records = records_of(made, {**AS_PUBLISHED, "full-gcn": (0.97, 0.98, 0.99), "gat": (0.5, 0.6)})
+        failed = record(made.specs["text", "sage", COLUMN][0], 0, machine=EVIL, error=EVIL)
+        records = {**records, **{spec.key: failed for spec in made.specs["text", "sage", COLUMN]}}
+    return [fill(made, records, published)]
+
+
+class Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open, self.tags, self.loads, self.names, self.targets = [], [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.tags.append(tag)
+        self.loads += [value for name, value in attrs if name in ("src", "href", "srcset", "action", "data")]
+        self.names += [values["id"]] if "id" in values else []
+        self.targets += [values["popovertarget"]] if "popovertarget" in values else []
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_well_formed_and_loads_nothing():
+    text, reader = page(tables()), Reader()
+    reader.feed(text)
+    reader.close()
+    assert reader.open == []
+    assert all(value.startswith("#") and value[1:] in reader.names for value in reader.loads)
+    assert len(set(reader.names)) == len(reader.names) and set(reader.targets) <= set(reader.names)
+    assert not {"script", "link", "img", "iframe", "object"} & set(reader.tags)
+    assert "@import" not in text and "url(" not in text and "http" not in text
+
+
+def test_what_records_say_is_escaped():
+    text = page(tables())
+    assert "<script" not in text and "&lt;script&gt;" in text
+
+
+def test_the_page_has_the_settings_and_the_command_of_every_cell():
+    text = page(tables())
+    assert text.count("<div popover") == len([cell for table in tables() for cell in table.ours()])
+    assert f"idgnn reproduce table2 --columns {COLUMN} --models full-gcn --seeds 0 1 2 --protocol text" in text
+    assert "<dt>training.epochs</dt><dd>1000</dd>" in text
+
+
+def test_the_same_records_give_the_same_bytes_in_any_order():
+    made = layout("table2")
+    records = records_of(made, AS_PUBLISHED)
+    turned = dict(reversed(records.items()))
+    for write in (page, markdown, latex, plain):
+        assert write([fill(made, records, published)]) == write([fill(made, turned, published)])
+
+
+def test_every_line_of_a_markdown_table_has_as_many_cells():
+    blocks = re.findall(r"(?:^\|.*\n)+", markdown(tables()), flags=re.MULTILINE)
+    assert len(blocks) == 4  # three tasks and the gains
+    for block in blocks:
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1
+    assert "<u>**0.980 ± 0.010**</u> ≈" in blocks[0] and "0.550 ± 0.071 ▲ (2 of 3)" in blocks[0]
+
+
+def test_every_line_of_a_latex_table_has_as_many_cells():
+    text = latex(tables())
+    body = text[text.index(r"\midrule") : text.index(r"\bottomrule")]
+    lines = [line for line in body.splitlines() if line.endswith(r"\\")]
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {12}
+    assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
+    assert r"\underline{\textbf{0.980$\pm$0.010}}$\approx$" in text
+    assert escape(r"a_b\c{%}") == r"a\_b\textbackslash{}c\{\%\}"
+
+
+def test_the_terminal_says_what_is_missing_failed_and_partial():
+    text = plain(tables(), width=200)
+    assert all(said in text for said in ("not run", "failed ✗", "0.550±0.071 ▲ (2 of 3)", "0.980±0.010 ≈"))
+    assert all(len(line) <= 80 for line in plain(tables({}), width=80).splitlines())
