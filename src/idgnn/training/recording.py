@@ -30,6 +30,9 @@ class Recorder:
         self._pool = torch.cuda.graph_pool_handle()
         self._recorded: dict[Hashable, Recorded] = {}
         self._warm = False
+        # Memory belongs to a pool as long as one graph of it lives: this one, so that it serves what is recorded later.
+        with torch.cuda.stream(self.stream):
+            self._anchor = self._record(lambda: torch.zeros(1, device="cuda"))
 
     def run(self, key: Hashable, make: Callable[[], Callable[[], Tensor]]) -> Tensor:
         """The result of what was recorded under a key, or of the function that `make` makes, recorded from now on."""
@@ -47,9 +50,8 @@ class Recorder:
         return result
 
     def forget(self) -> None:
-        """Drops all that was recorded, and the memory it used."""
+        """Drops all that was recorded; its memory serves what is recorded next."""
         self._recorded.clear()
-        self._pool = torch.cuda.graph_pool_handle()
 
     def _record(self, function: Callable[[], Tensor]) -> Recorded:
         graph = torch.cuda.CUDAGraph()
