@@ -48,8 +48,8 @@ _NOTES: dict[TableName, str] = {
     "plain GNN tells none of them apart.",
     "table2": "Of 10 quantile bins of clustering coefficients of nodes, those with equal edges become one. Left are 6 "
     "classes, but 7 on all of PROTEINS and 5 on the 100 graphs of ENZYMES that the released code takes. On its 100 "
-    "graphs of PROTEINS 72 % of the pairs are in the last class of shortest paths: the published 0.722 of all baselines "
-    "is the share of that class. Of all its graphs 47 % are.",
+    "graphs of PROTEINS 72 % of the pairs are in the last class of shortest paths: the published 0.722 of all "
+    "baselines is the share of that class. Of all its graphs 47 % are.",
     "table3": "For graphs of PROTEINS and BZR the text says ROC AUC, but the published figures are accuracies: this is "
     "what is compared, and both are among the runs of a cell.",
     "table4": "Milliseconds for a batch of 128 ENZYMES graphs. The paper's machine is another one: ratios tell more.",
