@@ -17,6 +17,7 @@ from rich.table import Table
 from benchmarks import building, counts, pairs, step
 from benchmarks.machine import describe
 from benchmarks.timing import Figure
+from idgnn.training.files import write_text
 
 SECTIONS = {"step": step.run, "pairs": pairs.run, "building": building.run, "counts": counts.run}
 RESULTS = Path(__file__).parent / "results"
@@ -58,10 +59,7 @@ def show(figures: list[Figure]) -> None:
 def write(path: Path, figures: list[Figure]) -> None:
     """The same for programs, with what is needed to make sense of it later."""
     record = describe() | {"figures": [figure.as_dict() for figure in figures]}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".partial")
-    temporary.write_text(json.dumps(record, indent=2) + "\n")
-    temporary.replace(path)
+    write_text(path, json.dumps(record, indent=2) + "\n")
 
 
 if __name__ == "__main__":

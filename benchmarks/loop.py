@@ -22,6 +22,7 @@ from idgnn.models.predictor import build
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.make import make_problem
 from idgnn.tasks.settings import TaskSettings
+from idgnn.training.files import write_text
 from idgnn.training.options import TrainOptions
 from idgnn.training.trainer import Trainer
 
@@ -63,9 +64,8 @@ def main() -> None:
         table.add_row(row["network"], str(row["processes"]), *figures)
     Console().print(table)
     if options.output is not None:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
         record = describe(options.device) | {"figures": rows}
-        options.output.write_text(json.dumps(record, indent=2) + "\n")
+        write_text(options.output, json.dumps(record, indent=2) + "\n")
 
 
 def side_by_side(processes: int, conv: str, device: str, seconds: float, record: bool) -> list[dict[str, Figures]]:

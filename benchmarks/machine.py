@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import torch
+
+from idgnn.training.processor import processor
 
 
 def describe(device: str = "cpu") -> dict[str, Any]:
@@ -26,17 +27,6 @@ def describe(device: str = "cpu") -> dict[str, Any]:
         "versions": {name: _version(name) for name in ("idgnn", "torch", "torch-geometric")}
         | {"python": platform.python_version()},
     }
-
-
-def processor() -> str:
-    """The name of the processor, where the system tells it."""
-    info = Path("/proc/cpuinfo")
-    names = (
-        [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
-        if info.exists()
-        else []
-    )
-    return names[0] if names else platform.processor()
 
 
 def _version(name: str) -> str:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from idgnn.graphs.dataset import Dataset
-from idgnn.graphs.splits import Split, k_fold, node_split, provided, random_split
+from idgnn.graphs.splits import Split, k_fold, provided, random_split
 
 
 def ids_of(split: Split) -> list[int]:
@@ -59,19 +59,6 @@ def test_folds_of_a_number_cannot_be_stratified_but_random() -> None:
         k_fold(20, 4)
     with pytest.raises(ValueError, match="folds is 10 for 3 graphs"):
         k_fold(3, stratified=False)
-
-
-@pytest.mark.parametrize(
-    "y", [torch.tensor([0, -1, 1, 1, 0, -1, 2]), torch.tensor([0, torch.nan, 1, 1, 0, torch.nan, 2])]
-)
-def test_nodes_without_a_label_are_in_no_part(y: torch.Tensor) -> None:
-    split = node_split(Data(x=torch.ones(7, 1), y=y), seed=2)
-    assert ids_of(split) == [0, 2, 3, 4, 6]
-
-
-def test_a_graph_without_labels_of_nodes_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"y is \[1\] for 7 nodes"):
-        node_split(Data(x=torch.ones(7, 1), y=torch.tensor([1])))
 
 
 def test_the_split_that_comes_with_a_dataset() -> None:

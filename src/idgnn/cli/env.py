@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
+
+from idgnn.training.processor import processor
 
 REQUIRED = (
     "torch",
@@ -75,7 +75,7 @@ def _machine() -> Iterator[tuple[str, str]]:
 
     memory = psutil.virtual_memory()
     yield "system", f"{platform.platform()} ({platform.machine()})"
-    yield "CPU", _cpu()
+    yield "CPU", processor()
     yield (
         "cores",
         f"{psutil.cpu_count(logical=False) or 'unknown'} ({psutil.cpu_count() or 'unknown'} with hyperthreads)",
@@ -90,20 +90,3 @@ def _folders() -> Iterator[tuple[str, str]]:
 
 def _variable(name: str) -> str:
     return os.environ.get(name) or "not set"
-
-
-def _cpu() -> str:
-    """The name of the processor, where each system keeps it."""
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        lines = info.read_text(encoding="utf-8", errors="replace").splitlines()
-        named = [line.partition(":")[2].strip() for line in lines if line.lower().startswith("model name")]
-        if named:
-            return named[0]
-    if platform.system() == "Darwin":
-        asked = subprocess.run(
-            ["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False
-        )
-        if asked.stdout.strip():
-            return asked.stdout.strip()
-    return platform.processor() or platform.machine()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import platform
 import time
 import traceback
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from idgnn.experiments.record import Record
 from idgnn.experiments.spec import Job, MeasureJob, TrainJob, job_as_dict, key_of
+from idgnn.training.processor import processor
 from idgnn.training.record import versions
 from idgnn.training.settings import RunSettings
 
@@ -45,14 +44,12 @@ def needs_all(job: Job) -> bool:
 
 def machine_of(device: str, side_by_side: int) -> str:
     """What a time was measured on; how many runs shared it is part of that."""
-    name = platform.processor() or platform.machine()
     if device.startswith("cuda"):
         import torch
 
         name = torch.cuda.get_device_name(device)
-    elif Path("/proc/cpuinfo").is_file():
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-        name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), name)
+    else:
+        name = processor()
     return f"{name}, {side_by_side} run{'s' * (side_by_side != 1)} side by side"
 
 

@@ -55,18 +55,6 @@ def random_split(num: int, fractions: Sequence[float] = (0.8, 0.2), seed: int = 
     return _cut(torch.randperm(num, generator=_generator(seed)), fractions)
 
 
-def node_split(data: Data, fractions: Sequence[float] = (0.8, 0.2), seed: int = 0) -> Split:
-    """The nodes of one graph in random parts; those without a label (`y` is -1 or NaN) are in none."""
-    num_nodes, y = int(data.num_nodes or 0), data.y
-    if not isinstance(y, Tensor) or list(y.shape) != [num_nodes]:
-        raise ValueError(
-            f"y is {list(y.shape) if isinstance(y, Tensor) else y} for {num_nodes} nodes, expected a label of "
-            "each node. Use random_split(data.num_nodes) to split nodes without labels."
-        )
-    known = (~y.isnan() if y.is_floating_point() else y != -1).nonzero().flatten().cpu()
-    return _cut(known[torch.randperm(known.numel(), generator=_generator(seed))], fractions)
-
-
 def k_fold(labels_or_num: Tensor | int, folds: int = 10, seed: int = 0, stratified: bool = True) -> list[Split]:
     """One split per fold, which is its part valid while the others are train. Folds differ in size by at most one.
 
