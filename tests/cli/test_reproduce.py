@@ -17,6 +17,8 @@ from idgnn.experiments.grid import TABLES, Choice
 from idgnn.experiments.record import Record
 from idgnn.experiments.spec import job_as_dict
 from idgnn.experiments.store import Store
+from idgnn.graphs.catalogue import find
+from idgnn.graphs.raw_files import expected
 
 CHOSEN = ["--columns", "path-SmallWorld", "--models", "gcn", "sage", "--seeds", "0", "--device", "cpu", "--jobs", "1"]
 LABEL = "quick: not comparable with the paper: "
@@ -48,19 +50,49 @@ def test_what_is_missing_is_run_once(tmp_path, capsys):
     assert store.path.read_bytes() == before
 
 
-def test_failed_runs_are_said_and_the_exit_code_tells(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("IDGNN_DATA", str(tmp_path / "nowhere"))
-    monkeypatch.setenv("IDGNN_CACHE", str(tmp_path / "a file" / "below"))
-    (tmp_path / "a file").write_text("")
-    chosen = ["--columns", "node-ENZYMES", "--models", "gcn", "--seeds", "0", "--device", "cpu", "--jobs", "1"]
+def offline(monkeypatch, data) -> None:
+    """No dataset but what lies in that folder, and no network."""
+    monkeypatch.setenv("IDGNN_DATA", str(data))
+    monkeypatch.setenv("IDGNN_CACHE", str(data / "cache"))
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
+
+
+def test_failed_runs_are_said_and_the_exit_code_tells(tmp_path, capsys, monkeypatch):
+    offline(monkeypatch, tmp_path)
+    for name in expected(find("ENZYMES")):  # the files are there, but they are others
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    chosen = ["--columns", "node-ENZYMES", "--models", "gcn", "--seeds", "0", "--device", "cpu", "--jobs", "1"]
     with pytest.raises(SystemExit) as stop:
         main(["reproduce", "table2", *chosen, "--store", str(tmp_path / "store")])
     said = capsys.readouterr().out
     assert stop.value.code == 1
     assert "0 done, 1 failed." in said and "failed: table2 node-ENZYMES gcn text seed 0:" in said
     assert "is run by the same command" in said and f"Next: idgnn report {tmp_path / 'store'}\n" in said
+
+
+def test_datasets_that_cannot_be_had_are_said_once_and_the_others_go_on(tmp_path, capsys, monkeypatch):
+    offline(monkeypatch, tmp_path)
+    # Regular graphs are generated; link prediction on PROTEINS stands in two tables, and is one run.
+    chosen = ["--columns", "n64-d4", "node-ENZYMES", "link-PROTEINS", "--models", "layers-3", "gcn", "sage"]
+    where = ["--seeds", "0", "--quick", "--device", "cpu", "--jobs", "1", "--store", str(tmp_path / "store")]
+    with pytest.raises(SystemExit) as stop:
+        main(["reproduce", "all", *chosen, *where])
+    told = capsys.readouterr()
+    notes = [line for line in told.err.splitlines() if line.startswith("idgnn: note:")]
+    assert stop.value.code == 1 and len(notes) == 1
+    assert all(word in notes[0] for word in ("ENZYMES", "PROTEINS", "4 runs", "set IDGNN_DATA", "connect"))
+    assert f"{LABEL}1 done, 0 failed, 4 not run (no data)." in told.out
+    assert f"{LABEL}not run: table2 node-ENZYMES text: 2 runs on ENZYMES" in told.out
+    records = Store(tmp_path / "store").read().records.values()
+    assert [record.job.get("measure") for record in records] == ["regular-graphs"]
+
+
+def test_a_dry_run_says_what_it_would_download(tmp_path, capsys, monkeypatch):
+    offline(monkeypatch, tmp_path)
+    main(["reproduce", "table2", "--columns", "node-ENZYMES", "--dry-run", "--device", "cpu", "--store", str(tmp_path)])
+    assert "downloaded first if possible: ENZYMES." in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_dry_run_runs_nothing(tmp_path, capsys):

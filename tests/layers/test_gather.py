@@ -8,7 +8,15 @@ from torch import Tensor
 
 from idgnn.identity.adjacency import Adjacency
 from idgnn.identity.rounds import Messages
-from idgnn.layers.gather import _gather_sum, gather_max, gather_max_plain, gather_sum, gather_sum_plain
+from idgnn.layers.gather import (
+    _gather_max,
+    _gather_sum,
+    _max_and_winner,
+    gather_max,
+    gather_max_plain,
+    gather_sum,
+    gather_sum_plain,
+)
 
 CHANNELS = 3
 
@@ -88,6 +96,24 @@ def test_the_maximum_is_its_plain_twin(dtype, case):
     assert_twins(lambda x: gather_max(x, sent), lambda x: gather_max_plain(x, sent), [x], 1e-6)
 
 
+@settings(max_examples=60)
+@given(case=rounds())
+def test_the_winner_of_a_maximum_is_the_message_that_it_came_in(case):
+    """Without a kernel and off the CPU, which the other tests do not see."""
+    sent, num_sources, num_targets = case
+    x = torch.rand(num_sources, CHANNELS)
+    value, winner = _max_and_winner(x, sent.source, sent.ptr)
+    assert torch.equal(value, gather_max_plain(x, sent))
+    for target in range(num_targets):
+        for channel in range(CHANNELS):
+            message = int(winner[target, channel])
+            if sent.ptr[target] == sent.ptr[target + 1]:
+                assert message == sent.source.numel()  # nobody
+            else:
+                assert sent.ptr[target] <= message < sent.ptr[target + 1]
+                assert x[sent.source[message], channel] == value[target, channel]
+
+
 def test_a_target_without_messages_gets_zero_and_gives_no_gradient():
     sent = messages([(0, 1)], num_sources=2, num_targets=3)
     x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
@@ -156,7 +182,10 @@ def test_torch_compile_can_rely_on_the_operator(listed):
     x = torch.rand(2, CHANNELS, requires_grad=True)
     weight = torch.rand(len(listed), requires_grad=True)
     back = sent.back
-    torch.library.opcheck(_gather_sum, (x, weight, sent.source, sent.ptr, back.neighbour, back.ptr, back.edge))
+    ways = (sent.source, sent.ptr, back.neighbour, back.ptr, back.edge)
+    torch.library.opcheck(_gather_sum, (x, weight, *ways))
+    torch.library.opcheck(_gather_sum, (x, None, *ways))
+    torch.library.opcheck(_gather_max, (x, *ways))
 
 
 def test_half_precision_messages_are_summed_in_single_precision_when_weighted():

@@ -3,6 +3,7 @@
 import re
 from html.parser import HTMLParser
 
+from idgnn.report.expectations.every import expectations
 from idgnn.report.latex import escape, latex
 from idgnn.report.markdown import markdown
 from idgnn.report.page import page
@@ -73,18 +74,44 @@ def test_the_same_records_give_the_same_bytes_in_any_order():
 
 
 def test_every_line_of_a_markdown_table_has_as_many_cells():
-    blocks = re.findall(r"(?:^\|.*\n)+", markdown(tables()), flags=re.MULTILINE)
-    assert len(blocks) == 4  # three tasks and the gains
+    text = markdown(tables()).replace("\u00a0", " ")
+    blocks = re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE)
+    assert len(blocks) == 9  # the counts, the runs, four expectations, three tasks
     for block in blocks:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1
-    assert "<u>**0.980 ± 0.010**</u> ≈" in blocks[0] and "0.550 ± 0.071 ▲ (2 of 3)" in blocks[0]
+    assert "<ins>**0.980 ± 0.010**</ins> ≈" in blocks[6] and "0.550 ± 0.071 ▲ (2 of 3)" in blocks[6]
+
+
+def test_markdown_begins_with_a_summary_and_its_links_lead_somewhere():
+    text = markdown(tables())
+    titles = [line.lstrip("# ") for line in text.splitlines() if line.startswith("#")]
+    assert titles[:3] == ["The tables of the paper", "Summary", "How many hold"]
+    assert titles.index("Expectations") < titles.index("Table 2: Graph properties")
+    anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    assert set(re.findall(r"\(#(.*?)\)", text)) <= anchors
+
+
+def test_every_format_shows_the_same_expectations_and_marks_what_goes_beyond():
+    made = tables()
+    spaced = (
+        plain(made, width=200),
+        markdown(made).replace("\u00a0", " "),
+        latex(made),
+        re.sub("<[^>]*>", "", page(made)),
+    )
+    for text in spaced:
+        tick = r"$\checkmark$" if text is spaced[2] else "✓"
+        assert f"+28.7 {tick} so far" in text, text[:50]  # 0.980 over 0.693, and some GNNs are not complete
+        assert all(block.title in text for block in expectations(made))
+        assert "ID-GNN-Fast, pairs (beyond the paper)" in text
 
 
 def test_every_line_of_a_latex_table_has_as_many_cells():
     text = latex(tables())
-    body = text[text.index(r"\midrule") : text.index(r"\bottomrule")]
-    lines = [line for line in body.splitlines() if line.endswith(r"\\")]
-    assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {12}
+    for spans, body in re.findall(r"\\begin\{tabular\}\{(\w+)\}(.*?)\\end\{tabular\}", text, flags=re.DOTALL):
+        lines = [line for line in body.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
+        assert {len(re.findall(r"(?<!\\)&", line)) + 1 for line in lines} == {len(spans)}
+    assert text.count(r"\begin{tabular}") == 6  # the counts, four expectations, the table
     assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
     assert r"\underline{\textbf{0.980$\pm$0.010}}$\approx$" in text
     assert escape(r"a_b\c{%}") == r"a\_b\textbackslash{}c\{\%\}"

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from idgnn.cli.grid_progress import duration
 from idgnn.experiments.estimate import GIB, Estimator
+from idgnn.experiments.needed_data import absent, dataset_of
 from idgnn.experiments.spec import Spec
 from idgnn.experiments.store import Contents
 from idgnn.experiments.worker import Workers
@@ -29,7 +30,7 @@ def show_grid(specs: Sequence[Spec], contents: Contents, label: str) -> None:
 
 
 def show_plan(specs: Sequence[Spec], estimator: Estimator, workers: Workers, label: str) -> None:
-    """What would run, in its order, and a guess at what it takes."""
+    """What would run, in its order, what would be downloaded, and a guess at what it takes."""
     table = Table("table", "column", "protocol", "runs", "longest", "together", "memory")
     table.title = f"{label}what would run, the longest run, all runs together, memory of a run (estimates)"
     for name, some in _by_column(specs).items():
@@ -51,6 +52,17 @@ def show_plan(specs: Sequence[Spec], estimator: Estimator, workers: Workers, lab
         highlight=False,
         soft_wrap=True,
     )
+    names = absent(specs)
+    if names:
+        said = f"{label}Not here, so downloaded first if possible: {', '.join(names)}."
+        console.print(said, highlight=False, soft_wrap=True)
+
+
+def say_left_out(specs: Sequence[Spec], label: str) -> None:
+    """A line for each column whose data are missing."""
+    for (table, column, protocol), some in _by_column(specs).items():
+        runs = f"{len(some)} run{'s' * (len(some) != 1)}"
+        print(f"{label}not run: {table} {column} {protocol}: {runs} on {dataset_of(some[0].job)}")
 
 
 def _by_column(specs: Sequence[Spec]) -> dict[tuple[str, str, str], list[Spec]]:

@@ -24,11 +24,13 @@ _ENDINGS: dict[str, Format] = {".md": "markdown", ".tex": "latex", ".html": "htm
 
 @dataclass(frozen=True)
 class Report:
-    """Show the tables of the paper: published, and as the records of idgnn reproduce have them.
+    """Show the tables of the paper: published, as the records of idgnn reproduce have them, and what holds of it.
 
     idgnn report
 
     idgnn report results --output report.html --tables table2 table3
+
+    idgnn report --format markdown --output docs/results.md
     """
 
     store: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="[STORE]")] = Path("results")

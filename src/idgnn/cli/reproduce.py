@@ -126,26 +126,44 @@ class Reproduce:
         if self.dry_run:
             show_plan(waiting, estimator, workers, label)
             return
+        waiting, left_out = self._with_data(waiting)
         interrupted = False
         with GridProgress(len(waiting), label) as progress:
             try:
                 run(waiting, store, workers, estimator, progress, limit)
             except KeyboardInterrupt:
                 interrupted = True
-        self._say_end(progress, store, interrupted)
+        self._say_end(progress, store, interrupted, left_out)
         if interrupted:
             raise KeyboardInterrupt
-        if progress.latest.failed:
+        if progress.latest.failed or left_out:
             sys.exit(1)
 
-    def _say_end(self, progress: GridProgress, store: Store, interrupted: bool) -> None:
+    def _with_data(self, specs: list[Spec]) -> tuple[list[Spec], list[Spec]]:
+        """The runs whose data are here, and the others, of which it is said once why they are left out."""
+        from idgnn.experiments.needed_data import absent, dataset_of, download, sentence
+
+        names = absent(specs)
+        if names:
+            print(f"{self._label()}Not here, so downloaded first if possible: {', '.join(names)}.", flush=True)
+        reasons = download(names)
+        left_out = [spec for spec in specs if dataset_of(spec.job) in reasons]
+        if left_out:
+            print(f"idgnn: note: {sentence(reasons, len(left_out))}", file=sys.stderr)
+        return [spec for spec in specs if dataset_of(spec.job) not in reasons], left_out
+
+    def _say_end(self, progress: GridProgress, store: Store, interrupted: bool, left_out: list[Spec]) -> None:
+        from idgnn.cli.grid_plan import say_left_out
+
         label, end = self._label(), progress.latest
         left = len(end.waiting) + len(end.running)
         late = f", {left} not run ({'stopped' if interrupted else 'too little time'})" if left else ""
+        late += f", {len(left_out)} not run (no data)" if left_out else ""
         print(f"{label}{len(end.done)} done, {len(end.failed)} failed{late}. Results are in {store.path}.")
         for spec, error in end.failed[:_MOST_FAILURES]:
             print(f"{label}failed: {spec.table} {spec.column} {spec.row} {spec.protocol} seed {spec.seed}: {error}")
-        if left or end.failed:
+        say_left_out(left_out, label)
+        if left or end.failed or left_out:
             print(f"{label}What is not done is run by the same command.")
         self._say_next()
 

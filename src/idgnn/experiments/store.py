@@ -79,8 +79,10 @@ class Store:
 
 
 def read_records(path: Path) -> Contents:
-    """The records of a file, `.jsonl` or `.jsonl.gz`, or of the folder of a store."""
-    path = path / RECORDS if path.is_dir() else path
+    """The records of a file, `.jsonl` or `.jsonl.gz`, or of the folder of a store, where they may be packed."""
+    if path.is_dir():
+        written, packed = path / RECORDS, path / f"{RECORDS}.gz"
+        path = packed if packed.is_file() and not written.is_file() else written
     if not path.is_file():
         raise ValueError(f"there is no file {path}, expected the records of a store. Name the folder that holds them.")
     try:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import leaky_relu
 
-from idgnn.identity.rounds import Round
+from idgnn.identity.rounds import Messages, Round
+from idgnn.layers.attention import attention
 from idgnn.layers.gather import gather_sum
 from idgnn.layers.operator import Operator
 
@@ -60,35 +60,27 @@ class IdentityGAT(Operator):
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
         plain, coloured = round_.apart(x)
-        sent = [(self._by_head(self.lin(plain)), round_.plain)]
+        sent, lists = [self.lin(plain)], [round_.plain]
+        # a W h is one number a row and head: cheaper as (a W) h, and then of all rows and of both ends at once.
+        ends = torch.cat([self._towards(self.att_source, self.lin), self._towards(self.att_target, self.lin)])
+        scores = x @ ends.t()
+        gives = [scores[: round_.split, : self.heads]]
         if round_.has_colour:
             lin = self.lin_coloured or self.lin
-            sent.append((self._by_head(lin(coloured)), round_.coloured))
-        # c W_0 h_u is one number a row and head: cheaper as (c W_0) h_u.
-        width = self.lin.in_features
-        towards = torch.einsum("hc,hci->hi", self.att_target, self.lin.weight.view(self.heads, -1, width))
-        asked = (x @ towards.t())[round_.previous]  # [targets, heads]
-        score = torch.cat(
-            [(m * self.att_source).sum(-1)[messages.source] + asked[messages.target] for m, messages in sent]
-        )
-        target = torch.cat([messages.target for _, messages in sent])
-        alpha = _softmax(leaky_relu(score, self.negative_slope), target, round_.num_targets)
-        out = x.new_zeros(())
-        parts = alpha.split([messages.source.numel() for _, messages in sent])
-        for (m, messages), weights in zip(sent, parts, strict=True):
-            by_head = [gather_sum(m[:, head], messages, weights[:, head]) for head in range(self.heads)]
-            out = out + torch.cat(by_head, dim=-1)
+            sent.append(lin(coloured))
+            lists.append(round_.coloured)
+            gives.append(coloured @ self._towards(self.att_source, lin).t())
+        asks = scores[:, self.heads :].index_select(0, round_.previous)  # [targets, heads]
+        alphas = attention(gives, asks, round_, self.negative_slope)
+        out, *more = (self._sum(*each) for each in zip(sent, lists, alphas, strict=True))
+        for coloured_sum in more:
+            out = out + coloured_sum
         return out if self.bias is None else out + self.bias
 
-    def _by_head(self, messages: Tensor) -> Tensor:
-        return messages.view(-1, self.heads, self.att_source.size(1))
+    def _towards(self, att: Tensor, lin: nn.Linear) -> Tensor:
+        """What the attention to each head makes of a state, before it is transformed: `[heads, in_channels]`."""
+        return torch.einsum("hc,hci->hi", att, lin.weight.view(self.heads, -1, lin.in_features))
 
-
-def _softmax(score: Tensor, target: Tensor, num_targets: int) -> Tensor:
-    """Over the messages of each target, in any order: `[messages, heads]`."""
-    index = target.unsqueeze(-1).expand_as(score)
-    highest = score.new_full((num_targets, score.size(1)), float("-inf")).scatter_reduce(
-        0, index, score.detach(), "amax"
-    )
-    score = (score - highest[target]).exp()
-    return score / score.new_zeros(num_targets, score.size(1)).index_add(0, target, score)[target]
+    def _sum(self, sent: Tensor, messages: Messages, alpha: Tensor) -> Tensor:
+        heads = sent.view(-1, self.heads, self.att_source.size(1))
+        return torch.cat([gather_sum(heads[:, i], messages, alpha[:, i]) for i in range(self.heads)], dim=-1)

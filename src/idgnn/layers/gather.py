@@ -1,8 +1,9 @@
 r"""The two aggregations that carry almost all of the time: a weighted sum and a maximum over incoming messages.
 
 Both read the messages where they stand instead of copying them to the edges first. On a CPU that is what
-`embedding_bag` does: many times faster than gathering and scattering. The `*_plain` twins say what is computed.
-They are custom operators so that `torch.compile` takes them as they are.
+`embedding_bag` does: many times faster than gathering and scattering. On a GPU it is what the kernels of
+:mod:`idgnn.layers.kernels` do. The `*_plain` twins say what is computed. They are custom operators so that
+`torch.compile` takes them as they are.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from idgnn.identity.rounds import Messages
+from idgnn.layers.available import kernels_on
 
 
 def gather_sum(x: Tensor, messages: Messages, weight: Tensor | None = None) -> Tensor:
@@ -24,13 +26,11 @@ def gather_sum(x: Tensor, messages: Messages, weight: Tensor | None = None) -> T
         messages: Which source sends to which target.
         weight: `[messages]`, or `None` for ones.
     """
-    if weight is None:
-        weight = x.new_ones(messages.source.numel())
     back = messages.back
-    dtype = torch.promote_types(x.dtype, weight.dtype)  # bf16 messages under autocast are summed in float32
-    return _gather_sum(
-        x.to(dtype), weight.to(dtype), messages.source, messages.ptr, back.neighbour, back.ptr, back.edge
-    )
+    if weight is not None:
+        dtype = torch.promote_types(x.dtype, weight.dtype)  # bf16 messages under autocast are summed in float32
+        x, weight = x.to(dtype), weight.to(dtype)
+    return _gather_sum(x, weight, messages.source, messages.ptr, back.neighbour, back.ptr, back.edge)
 
 
 def gather_sum_plain(x: Tensor, messages: Messages, weight: Tensor | None = None) -> Tensor:
@@ -41,9 +41,8 @@ def gather_sum_plain(x: Tensor, messages: Messages, weight: Tensor | None = None
 
 def gather_max(x: Tensor, messages: Messages) -> Tensor:
     r""":math:`\mathbf{y}_t = \max_{s \to t} \mathbf{x}_s` for `x >= 0`, zero where no message arrives."""
-    if x.device.type != "cpu" or messages.source.numel() == 0:
-        return gather_max_plain(x, messages)
-    return _gather_max(x, messages.source, messages.ptr)[0]
+    back = messages.back
+    return _gather_max(x, messages.source, messages.ptr, back.neighbour, back.ptr, back.edge)[0]
 
 
 def gather_max_plain(x: Tensor, messages: Messages) -> Tensor:
@@ -56,7 +55,7 @@ def gather_max_plain(x: Tensor, messages: Messages) -> Tensor:
 @torch.library.custom_op("idgnn::gather_sum", mutates_args=())
 def _gather_sum(
     x: Tensor,
-    weight: Tensor,
+    weight: Tensor | None,
     source: Tensor,
     ptr: Tensor,
     back_target: Tensor,
@@ -65,8 +64,10 @@ def _gather_sum(
 ) -> Tensor:
     if source.numel() == 0:
         return x.new_zeros(ptr.numel() - 1, x.size(1))
+    if kernels := kernels_on(x.device):
+        return kernels.weighted_sum(x, weight, source, ptr)
     # Detached, or it would work out what only its own backward needs; ours is below.
-    x, weight = x.detach(), weight.detach()
+    x, weight = x.detach(), None if weight is None else weight.detach()
     return embedding_bag(source, x, ptr, mode="sum", per_sample_weights=weight, include_last_offset=True)
 
 
@@ -86,44 +87,77 @@ def _backward_sum(ctx, grad):
     if ctx.needs_input_grad[0]:
         # The transpose: every source collects from its targets. Its own way back is needed to differentiate twice.
         again = torch.argsort(back_order) if torch.is_grad_enabled() else back_order
-        grad_x = _gather_sum(grad, weight[back_order], back_target, back_ptr, source, ptr, again)
+        back_weight = None if weight is None else weight[back_order]
+        grad_x = _gather_sum(grad, back_weight, back_target, back_ptr, source, ptr, again)
     if ctx.needs_input_grad[1]:
-        target = torch.repeat_interleave(ptr.diff(), output_size=source.numel())
-        grad_weight = (x[source] * grad[target]).sum(-1)
+        grad_weight = _products(x, grad, source, ptr)
     return grad_x, grad_weight, None, None, None, None, None
+
+
+def _products(x: Tensor, grad: Tensor, source: Tensor, ptr: Tensor) -> Tensor:
+    """For each message the inner product of `x` at its source and `grad` at its target: `[messages]`."""
+    kernels = kernels_on(x.device)
+    if kernels is not None and not torch.is_grad_enabled():  # the kernel has no gradient of its own
+        return kernels.products(x, grad, source, ptr)
+    target = torch.repeat_interleave(ptr.diff(), output_size=source.numel())
+    return (x[source] * grad[target]).sum(-1)
 
 
 _gather_sum.register_autograd(_backward_sum, setup_context=_save_sum)
 
 
 @torch.library.custom_op("idgnn::gather_max", mutates_args=())
-def _gather_max(x: Tensor, source: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
-    """The maximum, and the source row that it came from; PyTorch has it for the CPU alone."""
+def _gather_max(
+    x: Tensor, source: Tensor, ptr: Tensor, back_target: Tensor, back_ptr: Tensor, back_order: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The maximum, and the message that it came in; where there is none, that is no message's number."""
+    if source.numel() == 0:
+        value = x.new_zeros(ptr.numel() - 1, x.size(1))
+        return value, torch.full_like(value, -1, dtype=torch.int32)
+    if kernels := kernels_on(x.device):
+        return kernels.maximum(x, source, ptr)
+    if x.device.type != "cpu":
+        return _max_and_winner(x, source, ptr)
     ones, size = x.new_ones(source.numel()), (ptr.numel() - 1, x.size(0))
     with warnings.catch_warnings(action="ignore"):  # PyTorch calls its sparse rows a beta feature, once a process
         matrix = torch.sparse_csr_tensor(ptr, source, ones, size, check_invariants=False)
     with torch.enable_grad():  # only then does it say where a maximum came from
-        value, position = torch.ops.aten._sparse_mm_reduce_impl(matrix, x.detach().requires_grad_(), "amax")
-    # A target without messages has no winner; any row will do, its gradient is zeroed on the way back.
-    return value.detach(), source[position.clamp(max=source.numel() - 1)]
+        value, winner = torch.ops.aten._sparse_mm_reduce_impl(matrix, x.detach().requires_grad_(), "amax")
+    return value.detach(), winner.int()
+
+
+def _max_and_winner(x: Tensor, source: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
+    """Where there is neither a kernel nor what PyTorch has for the CPU alone: of equal messages the first wins."""
+    sent = x[source]
+    target = torch.repeat_interleave(ptr.diff(), output_size=source.numel()).unsqueeze(-1).expand_as(sent)
+    value = sent.new_zeros(ptr.numel() - 1, x.size(1)).scatter_reduce(0, target, sent, "amax")
+    number = torch.arange(source.numel(), device=x.device).unsqueeze(-1).expand_as(sent)
+    best = torch.where(sent == value.gather(0, target), number, source.numel())
+    winner = torch.full_like(value, source.numel(), dtype=torch.long).scatter_reduce(0, target, best, "amin")
+    return value, winner.int()
 
 
 @_gather_max.register_fake
-def _(x, source, ptr):
+def _(x, source, ptr, back_target, back_ptr, back_order):
     shape = (ptr.size(0) - 1, x.size(1))
-    return x.new_empty(shape), source.new_empty(shape)
+    return x.new_empty(shape), source.new_empty(shape, dtype=torch.int32)
 
 
 def _save_max(ctx, inputs, output):
-    x, _, ptr = inputs
-    ctx.save_for_backward(output[1], ptr)
-    ctx.num_sources = x.size(0)
+    ctx.save_for_backward(output[1], *inputs[1:])
 
 
 def _backward_max(ctx, grad, _):
-    winner, ptr = ctx.saved_tensors
+    winner, source, ptr, back_target, back_ptr, back_order = ctx.saved_tensors
+    if source.numel() == 0:
+        return grad.new_zeros(back_ptr.numel() - 1, grad.size(1)), *(None,) * 5
+    kernels = kernels_on(grad.device)
+    if kernels is not None and not torch.is_grad_enabled():  # the kernel has no gradient of its own
+        return kernels.from_winners(grad, winner, back_target, back_ptr, back_order), *(None,) * 5
+    # A target without messages has no winner; any row will do, its gradient is zeroed.
     grad = grad * (ptr.diff() > 0).unsqueeze(-1)
-    return grad.new_zeros(ctx.num_sources, grad.size(1)).scatter_add(0, winner, grad), None, None
+    row = source[winner.clamp(0, source.numel() - 1)]
+    return grad.new_zeros(back_ptr.numel() - 1, grad.size(1)).scatter_add(0, row, grad), *(None,) * 5
 
 
 _gather_max.register_autograd(_backward_max, setup_context=_save_max)

@@ -38,7 +38,7 @@ class IdentityGIN(Operator):
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
         plain, coloured = round_.apart(x)
-        out = self.lin(gather_sum(plain, round_.plain) + (1 + self.eps) * x[round_.previous])
+        out = self.lin(gather_sum(plain, round_.plain) + (1 + self.eps) * x.index_select(0, round_.previous))
         if round_.has_colour:
             weight = (self.lin_coloured or self.lin).weight
             out = out + gather_sum(linear(coloured, weight), round_.coloured)
@@ -95,10 +95,10 @@ class IdentityGINE(Operator):
             state = coloured if self.lin_coloured is None else self.lin_coloured(coloured)
             edge = (self.lin_edge_coloured or self.lin_edge)(edge_attr)
             out = out + _sum_of_messages(state, round_.coloured, edge)
-        return self.lin_out(self.lin_in(out + (1 + self.eps) * x[round_.previous]).relu())
+        return self.lin_out(self.lin_in(out + (1 + self.eps) * x.index_select(0, round_.previous)).relu())
 
 
 def _sum_of_messages(state: Tensor, messages: Messages, edge: Tensor) -> Tensor:
     # Unlike the other layers' messages these differ from edge to edge, so they have to be written out.
-    sent = (state[messages.source] + edge[messages.edge]).relu()
+    sent = (state.index_select(0, messages.source) + edge.index_select(0, messages.edge)).relu()
     return sent.new_zeros(messages.ptr.numel() - 1, sent.size(1)).index_add(0, messages.target, sent)

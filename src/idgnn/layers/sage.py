@@ -56,4 +56,4 @@ class IdentitySAGE(Operator):
         if self.aggr == "mean":
             degree = round_.plain.ptr.diff() + round_.coloured.ptr.diff()
             out = out / degree.clamp(min=1).unsqueeze(-1)
-        return self.lin_out(torch.cat([out, x[round_.previous]], dim=-1))
+        return self.lin_out(torch.cat([out, x.index_select(0, round_.previous)], dim=-1))

@@ -209,7 +209,8 @@ class IDGNN(Saved, nn.Module):
         h = self.lin_out(l2_normalize(h, dim=-1) if self.normalize else h)
         if ready.read is None:
             return h
-        return h[ready.read.node] if ready.read.own else torch.cat([h[ready.read.node], h[ready.read.colour]], dim=-1)
+        node = h.index_select(0, ready.read.node)
+        return node if ready.read.own else torch.cat([node, h.index_select(0, ready.read.colour)], dim=-1)
 
     @eager
     def prepare(
@@ -276,10 +277,10 @@ class IDGNN(Saved, nn.Module):
 
     def _run_schedule(self, h: Tensor, ready: Prepared, schedule: Schedule) -> Tensor:
         """The rounds of our own layers, from the nodes to the answers."""
-        h = h[schedule.node]
+        h = h.index_select(0, schedule.node)
         for conv, norm, round_ in zip(self.convs, self.norms, schedule.rounds, strict=True):
             h = norm(cast(IdentityConv, conv).operator(h, round_, ready.weight, ready.edge_attr)).relu_()
-        return h[schedule.answer]
+        return h.index_select(0, schedule.answer)
 
     def _run_rows(self, h: Tensor, ready: Prepared, rows: Rows) -> Tensor:
         """The rounds of any other layers: all rows every time."""
@@ -287,7 +288,7 @@ class IDGNN(Saved, nn.Module):
         options = {name: values[rows.edge] for name, values in edge.items() if values is not None}
         if self.identity == "full":
             options["coloured"] = rows.coloured
-        h = h[rows.node]
+        h = h.index_select(0, rows.node)
         for conv, norm in zip(self.convs, self.norms, strict=True):
             h = norm(conv(h, rows.edge_index, **options)).relu()
-        return h[rows.query_row]
+        return h.index_select(0, rows.query_row)

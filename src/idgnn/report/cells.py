@@ -13,14 +13,15 @@ from idgnn.report.layout import Heading
 from idgnn.report.values import values
 
 Status = Literal["above", "within", "below", "alone", "missing", "failed", "published"]
-"""Beside the published number; `alone` if there is none, `published` if it is that number itself."""
+"""Beside the published number; `alone` if there is none to judge by, `published` if it is that number itself."""
 
 SIGN: dict[Status, str] = {
     "above": "▲", "within": "≈", "below": "▼", "alone": "", "missing": "", "failed": "✗", "published": "",
 }  # fmt: skip
 RULE = (
     "▲ above, ≈ within, ▼ below the published number. Within: our mean differs from it by no more than the larger of "
-    "the two standard deviations, all as printed. Standard deviations are those of a sample (n - 1)."
+    "the two standard deviations, all as printed. Ours are those of a sample (n - 1), the published ones of a "
+    "population (n)."
 )
 
 
@@ -85,7 +86,8 @@ def cell(
         failed = any(record is not None for record in kept)
         return Cell("failed" if failed else "missing", None, None, 0, len(specs), published, runs, digits)
     mean, std = fmean(found), stdev(found) if len(found) > 1 else None
-    return Cell(compare(mean, std, published, digits), mean, std, len(found), len(specs), published, runs, digits)
+    status = compare(mean, std, published, digits) if heading.judged else "alone"
+    return Cell(status, mean, std, len(found), len(specs), published, runs, digits)
 
 
 def compare(mean: float, std: float | None, published: Number | None, digits: int) -> Status:

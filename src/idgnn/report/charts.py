@@ -10,7 +10,10 @@ from math import ceil, floor
 from statistics import fmean
 
 from idgnn.report.cells import Cell
-from idgnn.report.gains import TICK, Gain, Verdict
+from idgnn.report.expectations.check import SIGN
+from idgnn.report.expectations.gain_and_level import gain_check, level_check
+from idgnn.report.gains import Gain
+from idgnn.report.page_blocks import css_class
 from idgnn.report.values import curve
 
 Points = Sequence[tuple[int, float]]
@@ -96,22 +99,21 @@ def gain_bars(found: Sequence[tuple[Gain, Gain, Gain]]) -> str:
     for group, columns in groupby(found, lambda three: three[0].heading.group):
         parts.append(f'<div class="group"><h4>{escape(group)}</h4>')
         for three in columns:
-            bars = "".join(_bar(gain, low, high) for gain in three)
+            bars = "".join(_bar(gain, three[0], low, high) for gain in three)
             parts.append(f'<span class="name">{escape(three[0].heading.title)}</span><span>{bars}</span>')
         parts.append("</div>")
     return f'<div class="gains">{"".join(parts)}</div>'
 
 
-def _bar(gain: Gain, low: float, high: float) -> str:
+def _bar(gain: Gain, published: Gain, low: float, high: float) -> str:
     if gain.gain is None:
         return f'<span class="bar {gain.line}"><span class="rest">{gain.line}: not run</span></span>'
     start, length = (100 * part / (high - low) for part in (min(gain.gain, 0.0) - low, abs(gain.gain)))
     said = f"{100 * gain.gain:+.1f}"
-    if gain.line != "published":
-        verdicts: tuple[tuple[str, Verdict], ...] = (("margin", gain.margin), ("best", gain.best))
-        said += "".join(
-            f' <i class="{verdict}" title="{name}: {verdict}">{TICK[verdict]}</i>' for name, verdict in verdicts
-        )
+    if gain is not published:
+        for name, check in (("gain", gain_check(gain, published)), ("level", level_check(gain, published))):
+            if check is not None and check.found is not None:
+                said += f' <i class="{css_class(check)}" title="{name}: {check.sign}">{SIGN[check.verdict]}</i>'
     return (
         f'<span class="bar {gain.line}" title="{gain.line}"><span class="fill" '
         f'style="margin-left:{start:.2f}%;width:{length:.2f}%"></span><span class="rest">{said}</span></span>'

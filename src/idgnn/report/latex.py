@@ -4,24 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from idgnn.report.blocks import Block
 from idgnn.report.cells import RULE, Cell, Status
+from idgnn.report.expectations.every import expectations, headline
 from idgnn.report.gains import gains
 from idgnn.report.layout import Row
 from idgnn.report.origin import origin
+from idgnn.report.ratios import ratios
 from idgnn.report.tables import LINES, Line, Table
 
 _SIGN: dict[Status, str] = {"above": r"$\uparrow$", "within": r"$\approx$", "below": r"$\downarrow$"}
 _ESCAPED = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "▲": r"$\uparrow$", "≈": r"$\approx$", "▼": r"$\downarrow$", "±": r"$\pm$", "·": r"$\cdot$",
+    "▲": r"$\uparrow$", "≈": r"$\approx$", "▼": r"$\downarrow$", "±": r"$\pm$", "✓": r"$\checkmark$", "✗": r"$\times$",
 }  # fmt: skip
 
 
 def latex(tables: Sequence[Table]) -> str:
-    r"""All tables, for a document that uses booktabs, multirow and graphicx; each is a `table*`."""
-    head = [r"% \usepackage{booktabs,multirow,graphicx}", *(f"% {line}" for line in origin(tables).sentences())]
-    return "\n".join([*head, *(_table(table) for table in tables)]) + "\n"
+    r"""All expectations and tables, for a document that uses the packages of its first line; each is a `table*`."""
+    blocks = expectations(tables)
+    said = (*origin(tables).sentences(), *headline(blocks))
+    parts = [
+        r"% \usepackage{amssymb,booktabs,multirow,graphicx}",
+        *(f"% {line}" for line in said),
+        *map(_block, blocks),
+    ]
+    for table in tables:
+        beside = ratios(table)
+        parts += [_table(table), *([_block(beside)] if beside else [])]
+    return "\n".join(parts) + "\n"
+
+
+def _block(block: Block) -> str:
+    columns = len(block.heads) + 1
+    body = []
+    if any(head.group for head in block.heads):
+        groups = [rf"\multicolumn{{{number}}}{{c}}{{{escape(group)}}}" for group, number in block.head_groups()]
+        body.append(f"& {' & '.join(groups)} \\\\")
+    body.append(" & ".join(escape(title) for title in (block.corner, *(head.title for head in block.heads))) + r" \\")
+    for group, lines in block.line_groups():
+        body.append(r"\midrule")
+        body += [rf"\multicolumn{{{columns}}}{{l}}{{\textbf{{{escape(group)}}}}} \\"] if group else []
+        body += [" & ".join(map(escape, (line.name, *(cell.whole for cell in line.cells)))) + r" \\" for line in lines]
+    caption = f"{block.title}. {block.caption}"
+    return _floating(block.title, caption, f"tab:{block.name}", "l" + "c" * len(block.heads), body)
 
 
 def _table(table: Table) -> str:
@@ -42,19 +69,22 @@ def _table(table: Table) -> str:
             cells = [_cell(table.cell(line, row, each), table.mark(line, row, each)) for each in headings]
             body.append(" & ".join([left, title, line, *cells]) + r" \\")
     body += _gains(table)
-    label, columns = escape(table.layout.title.partition(":")[0]), "c" * len(headings)
+    title, caption = table.layout.title, f"{table.layout.title}. {RULE} {table.layout.note}".strip()
+    return _floating(title.partition(":")[0], caption, f"tab:{table.layout.name}", "lll" + "c" * len(headings), body)
+
+
+def _floating(title: str, caption: str, label: str, columns: str, body: Sequence[str]) -> str:
     begin = [
+        f"\n% {escape(title)}",
         r"\begin{table*}[t]",
         r"\centering",
-        rf"\caption{{{escape(f'{table.layout.title}. {RULE} {table.layout.note}'.strip())}}}",
+        rf"\caption{{{escape(caption)}}}",
+        rf"\label{{{label}}}",
+        r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",  # smaller if it is too wide
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
     ]
-    inside = [
-        rf"\label{{tab:{table.layout.name}}}",
-        r"\resizebox{\textwidth}{!}{%",
-        rf"\begin{{tabular}}{{lll{columns}}}",
-    ]
-    end = [r"\bottomrule", r"\end{tabular}}", r"\end{table*}"]
-    return "\n".join([f"\n% {label}", *begin, *inside, r"\toprule", *body, *end])
+    return "\n".join([*begin, *body, r"\bottomrule", r"\end{tabular}}", r"\end{table*}"])
 
 
 def _gains(table: Table) -> list[str]:

@@ -8,12 +8,16 @@ from html import escape
 from importlib.resources import files
 
 from idgnn.experiments.published import BEST
+from idgnn.report.blocks import Block
 from idgnn.report.cells import RULE, SIGN, Cell, Status
 from idgnn.report.charts import chart, gain_bars, mean_curve, span
 from idgnn.report.details import details
-from idgnn.report.gains import EXPECTED, gains
-from idgnn.report.layout import IN_PAPER, PROTOCOLS, Heading, Row
-from idgnn.report.origin import origin
+from idgnn.report.expectations.every import expectations, total
+from idgnn.report.gains import gains
+from idgnn.report.layout import BEYOND, IN_PAPER, PROTOCOLS, Heading, Row
+from idgnn.report.origin import origin, runs_by_table
+from idgnn.report.page_blocks import block_as_html
+from idgnn.report.ratios import ratios
 from idgnn.report.tables import LINES, Line, Table
 
 _LEAD = (
@@ -26,7 +30,9 @@ _STATUSES: tuple[Status, ...] = ("above", "within", "below")
 def page(tables: Sequence[Table]) -> str:
     """The whole page. The same records give the same bytes."""
     style = files("idgnn.report").joinpath("page.css").read_text(encoding="utf-8")
-    names = [(each.layout.name, each.layout.title, each.layout.title.partition(":")[0]) for each in tables]
+    blocks = expectations(tables)
+    names = [("expectations", "What the paper lets us expect", "Expectations")] if blocks else []
+    names += [(each.layout.name, each.layout.title, each.layout.title.partition(":")[0]) for each in tables]
     links = "".join(f'<a href="#{name}" title="{escape(title)}">{escape(short)}</a>' for name, title, short in names)
     views = "".join(
         f'<label><input type="radio" name="view" id="only-{name}"{" checked" * (name == "all")}>{title}</label>'
@@ -39,27 +45,28 @@ def page(tables: Sequence[Table]) -> str:
             '<meta name="color-scheme" content="light dark"><title>ID-GNN: the tables of the paper</title>',
             f"<style>\n{style}</style></head><body>",
             f"<header><h1>Identity-aware GNNs: the tables of the paper</h1><p>{_LEAD}</p></header>",
-            _summary(tables),
+            _summary(tables, blocks),
             f'<nav><span class="links">{links}</span><fieldset><legend>show</legend>{views}</fieldset></nav>',
+            _expectations(blocks),
             *(_section(table) for table in tables),
             "</body></html>\n",
         ]
     )
 
 
-def _summary(tables: Sequence[Table]) -> str:
+def _summary(tables: Sequence[Table], blocks: Sequence[Block]) -> str:
     known = origin(tables)
     failed = f", {known.failed} failed" if known.failed else ""
-    cards = [_card("runs", f"{known.done:,}", f"of {known.asked:,}{failed}")]
+    cards = [
+        _card("runs", f"{known.done:,}", f"of {known.asked:,}{failed}"),
+        _card("GPU hours", f"{known.hours(gpu=True):,.1f}", f"and {known.hours(gpu=False):,.1f} CPU hours"),
+    ]
     for protocol in PROTOCOLS:
-        found = [three[LINES.index(protocol)] for table in tables for three in gains(table)]
-        still = sum(gain.margin == "open" for gain in found)
-        rest = f"of {len(found)} columns" + (f", {still} open" if still else "")
-        if found:
-            cards.append(
-                _card(f"margin as expected, {protocol}", str(sum(each.margin == "met" for each in found)), rest)
-            )
-            cards.append(_card(f"best as expected, {protocol}", str(sum(each.best == "met" for each in found)), rest))
+        tally = total(blocks, protocol)
+        not_run = tally.number("not run")
+        rest = f"of {len(tally.checks)}" + (f", {not_run} not run" if not_run else "")
+        if tally.checks:
+            cards.append(_card(f"expectations that hold, {protocol}", f"{tally.number('holds')}", rest))
     rows = []
     for family in IN_PAPER:
         for protocol in PROTOCOLS:
@@ -73,9 +80,16 @@ def _summary(tables: Sequence[Table]) -> str:
     return (
         f'<section class="summary"><div class="cards">{"".join(cards)}</div><div class="two">'
         f'<div><h2>Beside the published numbers</h2><table class="shares"><tbody>{"".join(rows)}</tbody></table>'
-        f'<p class="rule">{escape(RULE)}</p></div><div><h2>Where the numbers come from</h2><ul>{said}</ul>'
-        f'<p class="rule">{escape(EXPECTED)}</p></div></div></section>'
+        f'<p class="rule">{escape(RULE)}</p></div><div><h2>Where the numbers come from</h2><ul>{said}</ul></div>'
+        f"</div><details><summary>Runs by table</summary>{block_as_html(runs_by_table(tables))}</details></section>"
     )
+
+
+def _expectations(blocks: Sequence[Block]) -> str:
+    if not blocks:
+        return ""
+    shown = "".join(map(block_as_html, blocks))
+    return f'<section id="expectations"><h2>Expectations</h2><div class="parts">{shown}</div></section>'
 
 
 def _card(title: str, number: str, rest: str) -> str:
@@ -96,22 +110,24 @@ def _section(table: Table) -> str:
     found, bars = gains(table), ""
     if found:
         keys = "".join(f'<span class="key {line}">{line}</span>' for line in LINES)
-        said = "In percentage points; behind the number, margin and best as expected (✓), missed (✗) or open (·)."
+        said = "In percentage points; behind the number, whether gain and level are as expected."
         bars = f'<h3>Gain of the best ID-GNN over the best GNN</h3><p class="rule">{keys} {said}</p>{gain_bars(found)}'
     note = f'<p class="rule">{escape(table.layout.note)}</p>' if table.layout.note else ""
-    title = f"<h2>{escape(table.layout.title)}</h2>"
-    return f'<section id="{table.layout.name}">{title}{note}{_numbers(table)}{bars}{_curves(table)}</section>'
+    title, ratio = f"<h2>{escape(table.layout.title)}</h2>", ratios(table)
+    beside = block_as_html(ratio) if ratio else ""
+    return f'<section id="{table.layout.name}">{title}{note}{_numbers(table)}{beside}{bars}{_curves(table)}</section>'
 
 
 def _numbers(table: Table) -> str:
     headings, popovers = table.layout.headings, list[str]()
     tasks = "".join(f'<th colspan="{len(each)}"><span>{escape(group)}</span></th>' for group, each in table.groups())
     starts = {each[0].name for _, each in table.groups()}
-    parts = [f"<thead><tr><td></td>{tasks}</tr></thead>"]
+    parts = [f"<thead><tr><td></td>{tasks}</tr></thead>"] if any(group for group, _ in table.groups()) else []
     for family, rows in table.families():
         names = "".join(f'<th class="{_edge(each, starts)}">{escape(each.title)}</th>' for each in headings)
         title = f'<tr class="title"><th colspan="{len(headings) + 1}"><span>{escape(family)}</span></th></tr>'
-        parts.append(f'<tbody>{title if family else ""}<tr class="family"><th></th>{names}</tr>')
+        kind = ' class="beyond"' if family.endswith(BEYOND) else ""
+        parts.append(f'<tbody{kind}>{title if family else ""}<tr class="family"><th></th>{names}</tr>')
         for row in rows:
             lines = table.lines(row, headings)
             labels = "".join(f'<span class="line {line}">{line}</span>' for line in lines)

@@ -9,10 +9,13 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from idgnn.report.blocks import Block, Shown
 from idgnn.report.cells import RULE, SIGN, Cell, Status
-from idgnn.report.gains import EXPECTED, TICK, gains
+from idgnn.report.expectations.check import Verdict
+from idgnn.report.expectations.every import expectations, headline
 from idgnn.report.layout import Heading
 from idgnn.report.origin import origin
+from idgnn.report.ratios import ratios
 from idgnn.report.tables import Table
 
 _STYLE: dict[Status, str] = {
@@ -24,20 +27,47 @@ _STYLE: dict[Status, str] = {
     "failed": "red",
     "published": "dim",
 }
+_VERDICT_STYLE: dict[Verdict, str] = {"holds": "green", "does not hold": "red", "not run": "dim"}
 
 
 def show(tables: Sequence[Table], console: Console) -> None:
-    """Prints all tables, one part for each task so that 80 characters are enough."""
+    """Prints all tables, one part for each task so that 80 characters are enough; what sums them up comes last."""
     for table in tables:
         console.rule(table.layout.title)
         if table.layout.note:
             console.print(table.layout.note, highlight=False)
         for group, headings in table.groups():
             console.print(_numbers(table, group, headings))
-        if gains(table):
-            console.print(_gains(table))
-    for sentence in (RULE, EXPECTED, *origin(tables).sentences()):
-        console.print(sentence, highlight=False, style="dim")
+        beside = ratios(table)
+        if beside:
+            _block(beside, console)
+    console.print(RULE, highlight=False, style="dim")
+    blocks = expectations(tables)
+    if blocks:
+        console.rule("Expectations")
+        for block in (*blocks[1:], blocks[0]):
+            _block(block, console)
+    for sentence in (*headline(blocks), *origin(tables).sentences()):
+        console.print(sentence, highlight=False)
+
+
+def _block(block: Block, console: Console) -> None:
+    heads = (f"{head.group}\n{head.title}" if head.group else head.title for head in block.heads)
+    grid = Grid(block.corner, *heads, title=block.title, title_justify="left")
+    for group, lines in block.line_groups():
+        grid.add_section()
+        if group:
+            grid.add_row(Text(group, style="bold"))
+        for line in lines:
+            grid.add_row(line.name, *map(_shown, line.cells))
+    console.print(grid)
+    console.print(block.caption, highlight=False, style="dim")
+
+
+def _shown(cell: Shown) -> Text:
+    if cell.check is None:
+        return Text(cell.text, style="dim" if cell.text == "not run" else "")
+    return Text(cell.whole, style=_VERDICT_STYLE[cell.check.verdict])
 
 
 def _numbers(table: Table, group: str, headings: Sequence[Heading]) -> Grid:
@@ -59,21 +89,6 @@ def _cell(cell: Cell | None, mark: str) -> Text:
     style = f"{_STYLE[cell.status]}{' bold' * bool(mark)}{' underline' * (mark == 'column')}".strip()
     text = Text(cell.number.replace(" ", "") if cell.mean is not None else cell.number, style=style)
     return text.append(f" {SIGN[cell.status]} {cell.share and f'({cell.share})'}".rstrip(), style=_STYLE[cell.status])
-
-
-def _gains(table: Table) -> Grid:
-    grid = Grid("best ID-GNN over best GNN", "published", "text", "margin, best", "released", "margin, best")
-    for published, *ours in gains(table):
-        heading = published.heading
-        cells = [f"{heading.title} ({heading.group})" if heading.group else heading.title, _percent(published.gain)]
-        for gain in ours:
-            cells += [_percent(gain.gain), f"{TICK[gain.margin]} {TICK[gain.best]}"]
-        grid.add_row(*cells)
-    return grid
-
-
-def _percent(gain: float | None) -> str:
-    return "" if gain is None else f"{100 * gain:+.1f} %"
 
 
 def plain(tables: Sequence[Table], width: int = 120) -> str:

@@ -41,8 +41,9 @@ class PGNNLayer(nn.Module):
     def forward(self, h: Tensor, messages: Messages, weight: Tensor) -> Tensor:
         """States `[nodes, channels]` to states, or in the last layer to positions `[messages]`."""
         target = messages.target
-        near = weight[messages.edge].unsqueeze(-1) * self.lin_anchor(h)[messages.source]
-        sent = (near + self.lin_self(h)[target]).relu()  # [messages, channels]: W acts on nodes, which are fewer
+        near = weight[messages.edge].unsqueeze(-1) * self.lin_anchor(h).index_select(0, messages.source)
+        own = self.lin_self(h).index_select(0, target)  # W acts on nodes, which are fewer than messages
+        sent = (near + own).relu()  # [messages, channels]
         if self.lin_position is not None:
             return self.lin_position(sent).squeeze(-1)
         degree = messages.ptr.diff().clamp(min=1).unsqueeze(-1)
@@ -118,7 +119,7 @@ class PGNN(nn.Module):
         """Answers to all pairs `[queries, 1]`."""
         assert ready.read is not None
         z = self.encoder.run(ready)
-        return (z[ready.read.node] * z[ready.read.colour]).sum(-1, keepdim=True)
+        return (z.index_select(0, ready.read.node) * z.index_select(0, ready.read.colour)).sum(-1, keepdim=True)
 
 
 def build(settings: RunSettings, problem: Problem) -> PGNN:

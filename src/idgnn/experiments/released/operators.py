@@ -11,10 +11,9 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import leaky_relu
-from torch_geometric.utils import softmax
 
 from idgnn.identity.rounds import Round
+from idgnn.layers.attention import attention
 from idgnn.layers.gat import IdentityGAT
 from idgnn.layers.gather import gather_sum
 from idgnn.layers.gcn import IdentityGCN
@@ -46,17 +45,16 @@ class ReleasedGAT(IdentityGAT):
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
         sent = _sent(self, x, round_)
-        gives, asks = (sent @ self.att_source.t()).squeeze(-1), (sent @ self.att_target.t()).squeeze(-1)
-        asks = asks[round_.previous]  # [targets]
-        first, second = round_.plain, round_.coloured
-        target = torch.cat([first.target, second.target])
-        source = torch.cat([first.source, second.source + round_.split])
-        alpha = softmax(
-            leaky_relu(gives[source] + asks[target], self.negative_slope), target, num_nodes=round_.num_targets
-        )
-        for_plain, for_coloured = alpha.split([first.source.numel(), second.source.numel()])
+        scores = sent @ torch.cat([self.att_source, self.att_target]).t()
+        asks = scores[:, 1:].index_select(0, round_.previous)
         plain, coloured = round_.apart(sent)
-        return gather_sum(plain, first, for_plain) + gather_sum(coloured, second, for_coloured)
+        gives = list(round_.apart(scores[:, :1]))
+        if not round_.has_colour:
+            (alpha,) = attention(gives[:1], asks, round_, self.negative_slope)
+            return gather_sum(plain, round_.plain, alpha.squeeze(-1))
+        first, second = attention(gives, asks, round_, self.negative_slope)
+        out = gather_sum(plain, round_.plain, first.squeeze(-1))
+        return out + gather_sum(coloured, round_.coloured, second.squeeze(-1))
 
 
 class ReleasedSAGE(Operator):
@@ -81,7 +79,9 @@ class ReleasedSAGE(Operator):
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
         degree = round_.plain.ptr.diff() + round_.coloured.ptr.diff()
         mean = _sum_of_neighbours(x, round_) / degree.clamp(min=1).unsqueeze(-1)
-        return _coloured_result(self.lin, self.lin_coloured, torch.cat([x[round_.previous], mean], dim=-1), round_)
+        return _coloured_result(
+            self.lin, self.lin_coloured, torch.cat([x.index_select(0, round_.previous), mean], dim=-1), round_
+        )
 
 
 class ReleasedGIN(Operator):
@@ -104,7 +104,9 @@ class ReleasedGIN(Operator):
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        return _coloured_result(self.mlp, self.mlp_coloured, x[round_.previous] + _sum_of_neighbours(x, round_), round_)
+        return _coloured_result(
+            self.mlp, self.mlp_coloured, x.index_select(0, round_.previous) + _sum_of_neighbours(x, round_), round_
+        )
 
 
 def operator(conv: Literal["gcn", "sage", "gat", "gin"], channels: int, identity: bool) -> Operator:
@@ -147,5 +149,5 @@ def _coloured_result(first: nn.Module, second: nn.Module | None, received: Tenso
     nowhere = round_.num_targets
     every = torch.arange(nowhere, device=received.device)
     target = every.new_full((round_.num_sources,), nowhere).scatter(0, round_.previous, every)[round_.split :]
-    more = second(torch.cat([received, received.new_zeros(1, received.size(1))])[target])
+    more = second(torch.cat([received, received.new_zeros(1, received.size(1))]).index_select(0, target))
     return torch.cat([out, out.new_zeros(1, out.size(1))]).index_add(0, target, more.to(out.dtype))[:-1]

@@ -1,0 +1,15 @@
+"""The aggregations as Triton kernels, one launch each, for GPUs. Their twins in plain PyTorch say what is computed.
+
+Messages are grouped by target, so a program that owns a target owns all that it receives: nothing is written twice, no
+atomic operation is needed, and the same input gives the same bits. Gradients with respect to sources go the other way
+over the same messages grouped by source (:attr:`idgnn.identity.rounds.Messages.back`).
+
+No argument is specialised on its alignment: a batch with another offset would make Triton compile again, in the middle
+of a step that is being recorded as a CUDA graph.
+"""
+
+from idgnn.layers.kernels.attention import Given, attention, attention_backward
+from idgnn.layers.kernels.maxima import from_winners, maximum
+from idgnn.layers.kernels.sums import products, weighted_sum
+
+__all__ = ["Given", "attention", "attention_backward", "from_winners", "maximum", "products", "weighted_sum"]

@@ -1,0 +1,27 @@
+"""What the kernels have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
+import triton.language as tl  # pyright: ignore[reportMissingImports]
+from torch import Tensor
+
+MESSAGES = 8  # of a target that are read at once; most have fewer
+
+
+def jit(names: str) -> Any:
+    """Compiles a kernel whose arguments have these names, once for all their values and alignments."""
+    return triton.jit(do_not_specialize=names.split(), do_not_specialize_on_alignment=names.split())
+
+
+def num_columns(x: Tensor) -> int:
+    """How many channels a program has."""
+    return min(max(triton.next_power_of_2(x.size(1)), 16), 256)
+
+
+def total_type(x: Tensor) -> Any:
+    """What sums are kept in."""
+    return tl.float64 if x.dtype == torch.float64 else tl.float32

@@ -1,0 +1,81 @@
+"""Maxima over incoming messages, and their gradients."""
+
+from __future__ import annotations
+
+import torch
+import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
+import triton.language as tl  # pyright: ignore[reportMissingImports]
+from torch import Tensor
+
+from idgnn.layers.kernels.common import MESSAGES, jit, num_columns, total_type
+
+
+@jit("x source ptr out winner channels")
+def _max_kernel(x, source, ptr, out, winner, channels, CHANNELS: tl.constexpr):
+    target = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
+    here = column < channels
+    begin, end = tl.load(ptr + target), tl.load(ptr + target + 1)
+    best = tl.zeros([CHANNELS], dtype=x.dtype.element_ty)
+    which = tl.full([CHANNELS], -1, dtype=tl.int64)
+    for message in range(begin, end):
+        row = tl.load(source + message)
+        value = tl.load(x + row * channels + column, mask=here, other=0)
+        better = (value > best) | (which < 0)
+        best = tl.where(better, value, best)
+        which = tl.where(better, message, which)
+    tl.store(out + target * channels + column, best, mask=here)
+    tl.store(winner + target * channels + column, which, mask=here)
+
+
+def maximum(x: Tensor, source: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
+    """For each target the largest of `x[source[i]]`, 0 if there is none, and the message that it came in, or -1."""
+    x, num_targets = x.contiguous(), ptr.numel() - 1
+    out = x.new_empty(num_targets, x.size(1))
+    winner = torch.empty_like(out, dtype=torch.int32)
+    width = num_columns(x)
+    if out.numel():
+        grid = (num_targets, triton.cdiv(x.size(1), width))
+        _max_kernel[grid](x, source, ptr, out, winner, x.size(1), CHANNELS=width)
+    return out, winner
+
+
+@jit("grad winner target order ptr out channels")
+def _winners_kernel(
+    grad, winner, target, order, ptr, out, channels, TOTAL: tl.constexpr, MESSAGES: tl.constexpr, CHANNELS: tl.constexpr
+):
+    source = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
+    begin, end = tl.load(ptr + source), tl.load(ptr + source + 1)
+    total = tl.zeros([CHANNELS], dtype=TOTAL)
+    for first in range(begin, end, MESSAGES):
+        place = first + tl.arange(0, MESSAGES)
+        there = place < end
+        row = tl.load(target + place, mask=there, other=0)
+        message = tl.load(order + place, mask=there, other=0)
+        here = there[:, None] & (column < channels)[None, :]
+        cell = row[:, None] * channels + column[None, :]
+        won = tl.load(winner + cell, mask=here, other=-1) == message[:, None]
+        total += tl.sum(tl.where(won, tl.load(grad + cell, mask=here, other=0).to(TOTAL), 0), axis=0)
+    tl.store(out + source * channels + column, total, mask=column < channels)
+
+
+def from_winners(grad: Tensor, winner: Tensor, target: Tensor, ptr: Tensor, order: Tensor) -> Tensor:
+    """For each source the sum of the gradients of the maxima that its messages won."""
+    grad, num_sources = grad.contiguous(), ptr.numel() - 1
+    out = grad.new_empty(num_sources, grad.size(1))
+    width = num_columns(grad)
+    if out.numel():
+        _winners_kernel[(num_sources, triton.cdiv(grad.size(1), width))](
+            grad,
+            winner,
+            target,
+            order,
+            ptr,
+            out,
+            grad.size(1),
+            TOTAL=total_type(grad),
+            MESSAGES=MESSAGES,
+            CHANNELS=width,
+        )
+    return out

@@ -1,0 +1,103 @@
+"""The best ID-GNN is above the best GNN by as much as in the paper, and as good as the one in the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from idgnn.report.blocks import Block, Head, Line, Shown
+from idgnn.report.cells import Cell
+from idgnn.report.expectations.check import Check, Tally, at_least, printed
+from idgnn.report.gains import Gain, gains
+from idgnn.report.layout import PROTOCOLS
+from idgnn.report.tables import Table
+
+_GAIN_CAPTION = (
+    "In percentage points: the best of the eight ID-GNNs of the paper minus the best of its four GNNs. Needed is the "
+    "published gain minus one standard deviation: the published ones of the best ID-GNN and of the best GNN, added in "
+    "quadrature."
+)
+_LEVEL_CAPTION = (
+    "The score of the best of the eight ID-GNNs of the paper. Needed is the published score minus its published "
+    "standard deviation."
+)
+
+
+def gain(tables: Sequence[Table]) -> Block | None:
+    """Is it as large as in the paper? A row for each column of Tables 2 and 3; None if neither is there."""
+
+    def shown(gain: Gain, check: Check | None) -> Shown:
+        models = " over ".join(filter(None, (_model(gain.identity), _model(gain.gnn))))
+        return Shown(_points(gain.gain) if gain.gain is not None else "not run", check, models)
+
+    def needed(published: Gain) -> str:
+        bound = _needed_gain(published)
+        return "" if bound is None else _points(bound)
+
+    title = "Gain of the best ID-GNN over the best GNN"
+    return _block("gain", title, _GAIN_CAPTION, tables, shown, needed, gain_check)
+
+
+def level(tables: Sequence[Table]) -> Block | None:
+    """Is the best ID-GNN as good as in the paper? A row for each column of Tables 2 and 3; None if neither is there."""
+
+    def shown(gain: Gain, check: Check | None) -> Shown:
+        return Shown(gain.identity.number if gain.identity else "not run", check, _model(gain.identity))
+
+    def needed(published: Gain) -> str:
+        bound = _needed_level(published)
+        return "" if bound is None else f"{bound:.3f}"
+
+    return _block("level", "Level of the best ID-GNN", _LEVEL_CAPTION, tables, shown, needed, level_check)
+
+
+def gain_check(ours: Gain, published: Gain) -> Check | None:
+    """Whether the gain is as large as in the paper; None where the paper has none."""
+    needed = _needed_gain(published)
+    complete = ours.gnns_complete and ours.identities_complete
+    return None if needed is None else at_least(ours.gain, needed, complete)
+
+
+def level_check(ours: Gain, published: Gain) -> Check | None:
+    """Whether the best ID-GNN is as good as in the paper; None where the paper has none."""
+    needed = _needed_level(published)
+    mean = ours.identity.mean if ours.identity else None
+    return None if needed is None else at_least(mean, needed, ours.identities_complete)
+
+
+def _needed_gain(published: Gain) -> float | None:
+    return None if published.gain is None else published.gain - published.deviation
+
+
+def _needed_level(published: Gain) -> float | None:
+    best = published.identity
+    return None if best is None or best.mean is None else best.mean - (best.std or 0.0)
+
+
+def _block(
+    name: str,
+    title: str,
+    caption: str,
+    tables: Sequence[Table],
+    shown: Callable[[Gain, Check | None], Shown],
+    needed: Callable[[Gain], str],
+    judge: Callable[[Gain, Gain], Check | None],
+) -> Block | None:
+    lines, checks = list[Line](), {protocol: list[Check]() for protocol in PROTOCOLS}
+    for published, *ours in (three for table in tables for three in gains(table)):
+        cells = [shown(published, None) if needed(published) else Shown(""), Shown(needed(published))]
+        for protocol, each in zip(PROTOCOLS, ours, strict=True):
+            check = judge(each, published)
+            checks[protocol] += [check] if check is not None else []
+            cells.append(shown(each, check))
+        lines.append(Line(published.heading.title, tuple(cells), published.heading.group))
+    tallies = tuple(Tally(title, protocol, tuple(checks[protocol])) for protocol in PROTOCOLS)
+    heads = tuple(map(Head, ("published", "needed", *PROTOCOLS)))
+    return Block(name, title, caption, "column", heads, tuple(lines), tallies) if lines else None
+
+
+def _model(cell: Cell | None) -> str:
+    return cell.runs[0].spec.row if cell is not None and cell.runs else ""
+
+
+def _points(gain: float) -> str:
+    return f"{100 * printed(gain):+.1f}"

@@ -1,0 +1,70 @@
+"""Table 4 as ratios, which depend less on the machine than milliseconds do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from idgnn.experiments.record import Record
+from idgnn.report.blocks import Block, Head, Line, Shown
+from idgnn.report.layout import Heading, Row
+from idgnn.report.tables import Table
+
+_GCN, _EGO, _OURS = "gcn", "full-gcn-ego", "full-gcn"
+# Name, dividend, divisor, and the two of the published ratio: the published ID-GNN-Full is the one on ego networks.
+_RATIOS = (
+    ("ID-GNN-Fast : GCN", "fast-gcn", _GCN, ("fast-gcn", _GCN)),
+    ("GCN on ego networks : GCN", "gcn-ego", _GCN, ("gcn-ego", _GCN)),
+    ("ID-GNN-Full on ego networks : GCN", _EGO, _GCN, (_EGO, _GCN)),
+    ("ID-GNN-Full, ours : GCN", _OURS, _GCN, (_EGO, _GCN)),
+    ("ID-GNN-Full, ego networks : ours", _EGO, _OURS, None),
+)
+_CAPTION = (
+    "How many times longer the first takes than the second, on the same batch and machine, taking turns. A ratio is "
+    "the median over the turns, and over seeds the median of those. The published ratio of ID-GNN-Full is that on ego "
+    "networks; it stands beside ours as well, which gives the same answers."
+)
+
+
+def ratios(table: Table) -> Block | None:
+    """The ratios of Table 4, published and ours; None for other tables."""
+    if table.layout.name != "table4":
+        return None
+    heads = tuple(Head(title, heading.title) for heading in table.layout.headings for title in ("published", "ours"))
+    lines = tuple(
+        Line(
+            name, tuple(shown for each in table.layout.headings for shown in _pair(table, each, first, second, theirs))
+        )
+        for name, first, second, theirs in _RATIOS
+    )
+    return Block("ratios", "Ratios", f"{_CAPTION}{_where(table)}", "", heads, lines)
+
+
+def _pair(
+    table: Table, heading: Heading, first: str, second: str, published: tuple[str, str] | None
+) -> tuple[Shown, Shown]:
+    theirs = [table.cell("published", Row(name, name), heading) for name in published or ()]
+    means = [cell.mean for cell in theirs if cell is not None and cell.mean is not None]
+    ours = [_ratio(record, heading.name, first, second) for record in _records(table)]
+    return (
+        Shown(f"{means[0] / means[1]:.1f}" if len(means) == 2 else ""),
+        Shown(f"{median(ours):.1f}" if ours else "not run", hint=", ".join(f"{each:.2f}" for each in ours)),
+    )
+
+
+def _ratio(record: Record, column: str, first: str, second: str) -> float:
+    """A record has ratios to the GCN, the median over its turns."""
+    assert record.result is not None
+    return record.result[column][first]["ratio"] / record.result[column][second]["ratio"]
+
+
+def _records(table: Table) -> Sequence[Record]:
+    """All cells share the measurements, one a seed."""
+    heading = table.layout.headings[0]
+    cell = table.cell("text", Row(_GCN, _GCN), heading)
+    return [run.record for run in cell.runs if run.record is not None and run.record.result is not None] if cell else []
+
+
+def _where(table: Table) -> str:
+    machines = sorted({record.machine.partition(",")[0] for record in _records(table)})
+    return f" Ours: {' and '.join(machines)}." if machines else ""

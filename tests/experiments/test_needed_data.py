@@ -1,0 +1,57 @@
+"""Before a grid begins: which datasets it reads, and which of them cannot be had."""
+
+import subprocess
+import sys
+
+import pytest
+
+from idgnn.experiments.grid import Choice
+from idgnn.experiments.needed_data import absent, dataset_of, download, sentence
+from idgnn.graphs.catalogue import CATALOGUE, find
+from idgnn.graphs.raw_files import expected
+
+
+@pytest.fixture
+def nothing_here(tmp_path, monkeypatch):
+    for name in ("IDGNN_DATA", "IDGNN_CACHE"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    for name in ("http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    return tmp_path / "IDGNN_DATA"
+
+
+def specs(*tables):
+    return Choice(tables, protocols=("text", "released"), seeds=(0,)).specs()
+
+
+def test_every_run_of_the_paper_reads_a_known_dataset_or_none():
+    assert {dataset_of(spec.job) for spec in specs("table1")} == {None}
+    assert {dataset_of(spec.job) for spec in specs("table4", "memory")} == {"ENZYMES", "CiteSeer"}
+    every = {dataset_of(spec.job) for spec in specs()} - {None}
+    assert every == set(CATALOGUE) - {"COX2"}
+
+
+def test_what_is_generated_is_never_absent_and_files_are_looked_for_by_name(nothing_here):
+    assert set(absent(specs("table2"))) == {"ENZYMES", "PROTEINS", "ba", "ws", "ba500", "ws500"}
+    for name in expected(find("ENZYMES")):
+        (nothing_here / name).parent.mkdir(parents=True, exist_ok=True)
+        (nothing_here / name).touch()
+    assert "ENZYMES" not in absent(specs("table2"))
+
+
+def test_what_cannot_be_downloaded_has_a_reason_and_a_way_out(nothing_here):
+    reasons = download(["ENZYMES", "ba"])
+    assert list(reasons) == ["ENZYMES", "ba"] and "refused" in reasons["ENZYMES"]
+    said = sentence(reasons, 12)
+    assert all(word in said for word in ("ENZYMES, ba", "12 runs", "IDGNN_DATA", "connect", str(nothing_here)))
+    assert said.count(". ") == 0
+    assert download([]) == {}
+
+
+def test_to_look_needs_no_torch():
+    code = (
+        "import sys; from idgnn.experiments.grid import Choice; from idgnn.experiments.needed_data import absent; "
+        "absent(Choice().specs()); print('torch' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == "False"

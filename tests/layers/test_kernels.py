@@ -1,0 +1,131 @@
+"""The Triton kernels against their plain twins: on a GPU, or anywhere with Triton and TRITON_INTERPRET=1."""
+
+import os
+
+import pytest
+import torch
+from torch_geometric.utils import erdos_renyi_graph
+
+from idgnn import IDGNN
+from idgnn.layers.attention import attention_plain
+from idgnn.layers.gather import gather_max_plain, gather_sum_plain
+from tests.layers.test_gather import messages
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
+    pytest.skip("no GPU; set TRITON_INTERPRET=1 to run the kernels on the CPU", allow_module_level=True)
+
+pytest.importorskip("triton", reason="Triton comes with PyTorch for CUDA")
+kernels = pytest.importorskip("idgnn.layers.kernels")
+# Of Triton's interpreter.
+pytestmark = pytest.mark.filterwarnings("ignore:Conversion of an array with ndim > 0:DeprecationWarning")
+
+# Sources, targets, messages and channels: nothing at all, no sources, more channels than a program has, a hub.
+CASES = [
+    (0, 0, 0, 2),
+    (3, 0, 0, 2),
+    (0, 4, 0, 2),
+    (1, 1, 1, 1),
+    (5, 7, 12, 3),
+    (4, 6, 40, 20),
+    (6, 5, 30, 300),
+    (50, 1, 90, 9),
+]
+
+
+@pytest.fixture(params=CASES, ids=str)
+def case(request):
+    sources, targets, number, channels = request.param
+    random = torch.Generator().manual_seed(number)
+    ends = [torch.randint(max(size, 1), (number,), generator=random).tolist() for size in (sources, targets)]
+    sent = messages(list(zip(*ends, strict=True)), sources, targets)
+    x = torch.rand(sources, channels, generator=random) + 0.01
+    return sent, x, torch.rand(targets, channels, generator=random), torch.rand(number, generator=random)
+
+
+def there(*tensors):
+    return [tensor.to(DEVICE) for tensor in tensors]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_weighted_sum(case, dtype):
+    sent, x, _, weight = case
+    x, weight = x.to(dtype), weight.to(dtype)
+    for each in (weight, None):
+        found = kernels.weighted_sum(
+            *there(x), None if each is None else each.to(DEVICE), *there(sent.source, sent.ptr)
+        )
+        torch.testing.assert_close(found.cpu(), gather_sum_plain(x, sent, each))
+
+
+def test_products(case):
+    sent, x, grad, _ = case
+    found = kernels.products(*there(x, grad, sent.source, sent.ptr))
+    torch.testing.assert_close(found.cpu(), (x[sent.source] * grad[sent.target]).sum(-1))
+
+
+def test_maximum_and_its_gradient(case):
+    sent, x, grad, _ = case
+    value, winner = kernels.maximum(*there(x, sent.source, sent.ptr))
+    x.requires_grad_()
+    expected = gather_max_plain(x, sent)
+    assert torch.equal(value.cpu(), expected)
+    back = sent.back
+    found = kernels.from_winners(*there(grad), winner, *there(back.neighbour, back.ptr, back.edge))
+    (gradient,) = torch.autograd.grad(expected, x, grad)
+    torch.testing.assert_close(found.cpu(), gradient)
+
+
+def test_a_tie_gives_the_gradient_once():
+    """Also where the same message is sent twice."""
+    sent = messages([(0, 0), (0, 0), (1, 0)], num_sources=2, num_targets=1)
+    _, winner = kernels.maximum(*there(torch.full((2, 1), 2.0), sent.source, sent.ptr))
+    back = sent.back
+    found = kernels.from_winners(*there(torch.ones(1, 1)), winner, *there(back.neighbour, back.ptr, back.edge))
+    assert found.sum() == 1
+
+
+@pytest.mark.parametrize("colours", [0, 3])
+@pytest.mark.parametrize("heads", [1, 2])
+def test_attention_and_its_gradients(heads, colours):
+    """Targets that hear from plain sources alone, from coloured ones alone, from both, from more than a tile holds."""
+    random = torch.Generator().manual_seed(heads)
+    plain = messages([(0, 0), (1, 0), (1, 2), *[(i % 4, 3) for i in range(19)], (2, 4)], num_sources=4, num_targets=5)
+    coloured = messages([(0, 0), (1, 1), (2, 3), (2, 3)], num_sources=3, num_targets=5)
+    lists = [plain, coloured][: 1 + bool(colours)]
+    gives = [torch.randn(sources, heads, generator=random) * 3 for sources in (4, 3)][: len(lists)]
+    asks = torch.randn(5, heads, generator=random)
+    leaves = [each.requires_grad_() for each in (*gives, asks)]
+    expected = attention_plain(gives, asks, [(sent.source, sent.target) for sent in lists], 0.2)
+    grads = [torch.randn(alpha.shape, generator=random) for alpha in expected]
+    gradients = torch.autograd.grad(expected, leaves, grads)
+
+    given = [
+        kernels.Given(*there(each.detach(), sent.source, sent.ptr)) for each, sent in zip(gives, lists, strict=True)
+    ]
+    (asked,) = there(asks.detach())
+    found = kernels.attention(given, asked, 0.2)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours.cpu(), theirs.detach())
+    back = [tuple(there(sent.back.ptr, sent.back.edge)) for sent in lists]
+    of_gives, of_asks = kernels.attention_backward(given, back, asked, found, there(*grads), 0.2)
+    for ours, theirs in zip((*of_gives, of_asks), gradients, strict=True):
+        torch.testing.assert_close(ours.cpu(), theirs)
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="no GPU")
+@pytest.mark.parametrize("conv", ["gcn", "sage", "gat", "gin"])
+def test_networks_compute_on_a_gpu_what_they_do_on_a_cpu(conv):
+    torch.manual_seed(0)
+    model = IDGNN(3, 20, 5, num_layers=3, conv=conv).double()
+    x, edge_index = torch.rand(30, 3, dtype=torch.double), erdos_renyi_graph(30, 0.15)
+    results = []
+    for device in ("cpu", DEVICE):
+        model = model.to(device)
+        out = model(x.to(device), edge_index.to(device))
+        penalty = torch.autograd.grad(out.pow(2).sum(), list(model.parameters()), create_graph=True, allow_unused=True)
+        twice = sum(gradient.pow(2).sum() for gradient in penalty if gradient is not None)
+        again = torch.autograd.grad(twice, list(model.parameters()), allow_unused=True)
+        results.append([each.cpu() for each in (out.detach(), *penalty, *again) if each is not None])
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-8, rtol=1e-6)

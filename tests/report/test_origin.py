@@ -1,0 +1,44 @@
+"""Where the numbers come from."""
+
+from dataclasses import replace
+
+import pytest
+
+from idgnn.report.origin import origin, runs_by_table
+from idgnn.report.tables import fill
+from tests.report.made import AS_PUBLISHED, layout, published, records_of
+
+
+def tables(machines=("H200",), **result):
+    made = records_of(layout("table2"), AS_PUBLISHED)
+    records = {
+        key: replace(each, machine=machines[place % len(machines)], result={**(each.result or {}), **result})
+        for place, (key, each) in enumerate(made.items())
+    }
+    return [fill(layout("table2"), records, published)] * 2
+
+
+def test_each_run_counts_once():
+    known = origin(tables())
+    assert (known.done, known.failed, known.asked) == (36, 0, 768)
+    assert [(machine.name, machine.runs) for machine in known.machines] == [("H200", 36)]
+    assert known.last.startswith("2026-11-14") and known.sentences()[-1] == "Run on 2026-11-14."
+    assert origin([]).sentences() == ["0 of 0 runs are there."]
+
+
+def test_runs_that_share_a_machine_count_at_their_share_of_it():
+    alone, shared = origin(tables()), origin(tables(("EPYC, 12 runs side by side", "EPYC, 1 run side by side")))
+    assert alone.hours(gpu=False) == pytest.approx(0.36) and alone.hours(gpu=True) == 0  # 36 runs of 36 seconds
+    assert shared.hours(gpu=False) == pytest.approx(0.18 + 0.18 / 12)
+    assert [(machine.name, machine.side_by_side) for machine in shared.machines] == [("EPYC", 1), ("EPYC", 12)]
+
+
+def test_a_gpu_is_known_by_what_its_records_say():
+    assert origin(tables(("H200, 4 runs side by side",), gpu_memory=1)).hours(gpu=True) == pytest.approx(0.09)
+    assert origin(tables(device="cuda:0")).hours(gpu=True) == pytest.approx(0.36)
+    assert origin(tables(device="cpu")).hours(gpu=True) == 0
+
+
+def test_the_runs_of_every_table():
+    block = runs_by_table(tables()[:1])
+    assert [[cell.text for cell in line.cells] for line in block.lines] == [["36 of 408", "0 of 360"]]

@@ -1,0 +1,40 @@
+"""Table 4 as ratios."""
+
+from dataclasses import replace
+
+from idgnn.experiments.published import published
+from idgnn.experiments.table4 import COLUMNS, ROWS
+from idgnn.report.ratios import ratios
+from idgnn.report.tables import fill
+from tests.report.made import layout, record
+
+
+def shown(*times: dict[str, float]) -> dict[str, list[str]]:
+    """The ratios of records with these times of a contender as a multiple of the GCN's, one for each seed."""
+    made = layout("table4")
+    records = {}
+    for spec, ratio in zip(made.specs["text", "gcn", "forward"], times, strict=False):
+        result = {
+            column: {row: {"ms": 7.0 * ratio.get(row, 1.0), "std": 0.1, "ratio": ratio.get(row, 1.0)} for row in ROWS}
+            for column in COLUMNS
+        }
+        records[spec.key] = replace(record(spec, 0, machine="H200, 1 run side by side"), result=result)
+    block = ratios(fill(made, records, published))
+    assert block is not None
+    return {line.name: [cell.text for cell in line.cells] for line in block.lines}
+
+
+def test_published_ratios_stand_beside_ours_and_several_seeds_give_the_median():
+    found = shown(
+        {"full-gcn-ego": 8.0, "full-gcn": 2.0},
+        {"full-gcn-ego": 6.0, "full-gcn": 3.0},
+        {"full-gcn-ego": 90.0, "full-gcn": 10.0},
+    )
+    assert found["ID-GNN-Full on ego networks : GCN"] == ["5.0", "8.0", "3.5", "8.0"]
+    assert found["ID-GNN-Full, ours : GCN"] == ["5.0", "3.0", "3.5", "3.0"]
+    assert found["ID-GNN-Full, ego networks : ours"] == ["", "4.0", "", "4.0"]  # of 4, 2 and 9, each of one record
+
+
+def test_without_records_the_published_ratios_stand_alone():
+    assert shown()["ID-GNN-Full, ours : GCN"] == ["5.0", "not run", "3.5", "not run"]
+    assert ratios(fill(layout("table2"), {}, published)) is None
