@@ -22,17 +22,7 @@ CLASSES, GRAPHS, PAIRS, LAYERS = 5, 8, 1000, 5
 
 def run(folder: Path) -> list[Figure]:
     """Training steps of one model on 8 PROTEINS graphs with 1000 random pairs each, K = 5."""
-    generator = torch.Generator().manual_seed(0)
-    graphs = tu_graphs(folder, "PROTEINS")
-    batch = Batch.from_data_list(
-        [graphs[i] for i in torch.randperm(len(graphs), generator=generator)[:GRAPHS].tolist()]
-    )
-    ends = [batch.ptr[i : i + 2].tolist() for i in range(GRAPHS)]
-    pairs = torch.cat([torch.randint(low, high, (2, PAIRS), generator=generator) for low, high in ends], dim=1)
-    label = torch.randint(CLASSES, (pairs.size(1),), generator=generator)
-    with warnings.catch_warnings(action="ignore", category=UnreachedColourWarning):
-        ours = identity_graph(batch, LAYERS, pairs)
-    copies = one_copy_per_source(batch, pairs)
+    batch, label, ours, copies = graphs(folder)
     model = IDGNN(batch.num_features, 256, CLASSES, LAYERS, "gcn")
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
 
@@ -50,6 +40,19 @@ def run(folder: Path) -> list[Figure]:
         ),
         Figure("pair queries, rows, a copy per source : identity graph", copies.num_nodes / ours.num_nodes, "x"),
     ]
+
+
+def graphs(folder: Path) -> tuple[Batch, Tensor, IdentityGraph, IdentityGraph]:
+    """The graphs, a label for each pair, their identity graph, and one copy per source."""
+    generator = torch.Generator().manual_seed(0)
+    every = tu_graphs(folder, "PROTEINS")
+    batch = Batch.from_data_list([every[i] for i in torch.randperm(len(every), generator=generator)[:GRAPHS].tolist()])
+    ends = [batch.ptr[i : i + 2].tolist() for i in range(GRAPHS)]
+    pairs = torch.cat([torch.randint(low, high, (2, PAIRS), generator=generator) for low, high in ends], dim=1)
+    label = torch.randint(CLASSES, (pairs.size(1),), generator=generator)
+    with warnings.catch_warnings(action="ignore", category=UnreachedColourWarning):
+        ours = identity_graph(batch, LAYERS, pairs)
+    return batch, label, ours, one_copy_per_source(batch, pairs)
 
 
 def one_copy_per_source(batch: Batch, pairs: Tensor) -> IdentityGraph:

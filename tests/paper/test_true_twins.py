@@ -1,8 +1,8 @@
 r"""What Eq. 3 cannot see: with self-loops as messages, a node and its true twin are one.
 
-True twins are neighbours with the same neighbours, so that :math:`\mathcal{N}(u) \cup \{u\} = \mathcal{N}(v) \cup \{v\}`.
-Only messages are coloured. GCN and GAT treat the state of a node as one more message to itself, so that u and v receive
-the same messages in every round, whoever is coloured, and :math:`\mathbf{h}_{u|v} = \mathbf{h}_{v|v}`: distance 1 looks
+True twins are neighbours with the same neighbours: :math:`\mathcal{N}(u) \cup \{u\} = \mathcal{N}(v) \cup \{v\}`. Only
+messages are coloured. GCN and GAT treat the state of a node as one more message to itself, so that u and v receive the
+same messages in every round, whoever is coloured, and :math:`\mathbf{h}_{u|v} = \mathbf{h}_{v|v}`: distance 1 looks
 like distance 0. SAGE and GIN have a term for the node itself and tell them apart.
 """
 

@@ -1,0 +1,170 @@
+"""What identity costs on a GPU: `python -m benchmarks.gpu --output benchmarks/results/h200.json`.
+
+Batches of 128 ENZYMES graphs, K = 3, with the parameters of a 256-wide GCN: forward, and forward and backward, launched
+kernel by kernel (eager) and replayed as CUDA graphs. Then pairs: 8 PROTEINS graphs with 1000 pairs each, K = 5. All is
+prepared before; contenders take turns, and a ratio is the median over the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch.nn.functional import cross_entropy
+from torch_geometric.data import Batch
+
+from benchmarks import pairs
+from benchmarks.data import tu_graphs
+from benchmarks.machine import describe
+from benchmarks.timing import Figure, at_least, at_most, ratio, take_turns
+from idgnn import IDGNN, match_budget
+from idgnn.models.prepared import Prepared
+from idgnn.training.files import write_text
+from idgnn.training.recording import Recorder
+
+CONVS = ("gcn", "sage", "gat", "gin")
+CONTENDERS = {"plain": ("none", None), "fast": ("fast", None), "full": ("full", None), "ego": ("full", "ego")}
+CLASSES, MIB = 6, 2**20
+Call = Callable[[], object]
+
+
+def main() -> None:
+    """Measures, prints a table and writes the figures as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--convs", nargs="+", default=CONVS, choices=CONVS)
+    parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--output", type=Path, default=None)
+    options = parser.parse_args()
+    folder = Path(os.environ.get("IDGNN_DATA", ""))
+    if not (folder / "TUDataset").is_dir():
+        parser.error("set the environment variable IDGNN_DATA to the folder that holds TUDataset/.")
+    figures: list[Figure] = []
+    for conv in options.convs:
+        figures += nodes(folder, conv, options.device, options.rounds)
+    figures += queries(folder, options.device, options.rounds)
+    table = Table("what", "measured", "target", "", title=options.device)
+    for figure in figures:
+        mark = "" if not figure.target else "[green]met[/]" if figure.met else "[red]missed[/]"
+        table.add_row(figure.name, f"{figure.value:.3f} {figure.unit}", figure.target, mark)
+    Console().print(table)
+    if options.output is not None:
+        record = describe(options.device) | {"figures": [figure.as_dict() for figure in figures]}
+        write_text(options.output, json.dumps(record, indent=2) + "\n")
+
+
+def nodes(folder: Path, conv: str, device: str, rounds: int) -> list[Figure]:
+    """One architecture, in three versions and by ego networks."""
+    graphs = tu_graphs(folder, "ENZYMES")
+    picked = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(0))[:128].tolist()
+    batch = Batch.from_data_list([graphs[i] for i in picked]).to(device)
+    label = torch.randint(CLASSES, (batch.num_nodes,), generator=torch.Generator().manual_seed(1)).to(device)
+    budget = IDGNN(batch.num_features, 256, CLASSES, 3, "gcn", "none")
+    steps: dict[str, tuple[Call, Call]] = {}
+    for name, (identity, engine) in CONTENDERS.items():
+        torch.manual_seed(0)
+        width = match_budget(lambda w, i=identity: IDGNN(batch.num_features, w, CLASSES, 3, conv, i), budget)
+        model = IDGNN(batch.num_features, width, CLASSES, 3, conv, identity).to(device)
+        steps[name] = step(model, model.prepare(batch.x, batch.edge_index, engine=engine), label)
+    found = []
+    small = conv in ("gcn", "gin")  # those that have targets
+    for mode, wrap in modes(device).items():
+        for which, what in enumerate(("forward", "forward + backward")):
+            times = take_turns({name: wrap(calls[which]) for name, calls in steps.items()}, rounds, warm_up=5)
+            label_ = f"{conv}, {mode}, {what}"
+            found.append(Figure(f"{label_}: plain", 1e3 * sorted(times["plain"])[rounds // 2], "ms"))
+            found.append(Figure(f"{label_}, ID-GNN-Fast : plain", ratio(times, "fast", "plain"), "x"))
+            full, ego = ratio(times, "full", "plain"), ratio(times, "ego", "full")
+            if which == 0 or not small:
+                found.append(Figure(f"{label_}, ID-GNN-Full : plain", full, "x"))
+                found.append(Figure(f"{label_}, ego networks : ID-GNN-Full", ego, "x"))
+            else:
+                found.append(at_most(f"{label_}, ID-GNN-Full : plain", full, 2.0 if mode == "replayed" else 1.8, "x"))
+                found.append(at_least(f"{label_}, ego networks : ID-GNN-Full", ego, 3.0, "x"))
+    if device.startswith("cuda"):
+        peak = {name: memory(calls[1]) for name, calls in steps.items()}
+        found.append(Figure(f"{conv}, memory of a step, ID-GNN-Full", peak["full"] / MIB, "MiB"))
+        found.append(Figure(f"{conv}, memory of a step, ID-GNN-Full : plain", peak["full"] / peak["plain"], "x"))
+        name = f"{conv}, memory of a step, ego networks : ID-GNN-Full"
+        value = peak["ego"] / peak["full"]
+        found.append(at_least(name, value, 3.0, "x") if small else Figure(name, value, "x"))
+    return found
+
+
+def queries(folder: Path, device: str, rounds: int) -> list[Figure]:
+    """Pairs: the identity graph beside one coloured copy of the graph per source."""
+    batch, label, ours, copies = pairs.graphs(folder)
+    batch, label = batch.to(device), label.to(device)
+    calls = {}
+    for name, graph, engine in (("ours", ours, "trimmed"), ("copies", copies, "graph")):
+        torch.manual_seed(0)
+        model = IDGNN(batch.num_features, 256, pairs.CLASSES, pairs.LAYERS, "gcn").to(device)
+        ready = model.prepare(batch.x, batch.edge_index, graph=graph.to(device), engine=engine)
+        calls[name] = step(model, ready, label)[1]
+    found = []
+    for mode, wrap in modes(device).items():
+        times = take_turns({name: wrap(call) for name, call in calls.items()}, max(rounds // 5, 3), warm_up=3)
+        name = f"pairs, {mode}, forward + backward, a copy per source : ID-GNN-Full"
+        found.append(at_least(name, ratio(times, "copies", "ours"), 5.0, "x"))
+    if device.startswith("cuda"):
+        value = memory(calls["copies"]) / memory(calls["ours"])
+        found.append(at_least("pairs, memory of a step, a copy per source : ID-GNN-Full", value, 5.0, "x"))
+    return found
+
+
+def step(model: IDGNN, ready: Prepared, label: torch.Tensor) -> tuple[Call, Call]:
+    """Forward, and forward and backward."""
+
+    def forward() -> torch.Tensor:
+        with torch.no_grad():
+            return model.run(ready)
+
+    def both() -> torch.Tensor:
+        for parameter in model.parameters():
+            parameter.grad = None
+        loss = cross_entropy(model.run(ready), label)
+        loss.backward()
+        return loss.detach()
+
+    return forward, both
+
+
+def modes(device: str) -> dict[str, Callable[[Call], Call]]:
+    """How a call is run and waited for."""
+    if not device.startswith("cuda"):
+        return {"eager": lambda call: call}
+
+    def waited(call: Call) -> Call:
+        def run() -> None:
+            call()
+            torch.cuda.synchronize()
+
+        return run
+
+    def replayed(call: Call) -> Call:
+        recorder = Recorder()
+        return waited(lambda: recorder.run("step", lambda: call))  # type: ignore[arg-type, return-value]
+
+    return {"eager": waited, "replayed": replayed}
+
+
+def memory(call: Call) -> int:
+    """Bytes that a call needs at its peak, beside what is there before."""
+    call()
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    call()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated() - before
+
+
+if __name__ == "__main__":
+    main()
