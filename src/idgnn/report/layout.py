@@ -139,7 +139,19 @@ def _headings(name: TableName, columns: Sequence[str] | dict[str, None]) -> tupl
             for part, title in _PARTS.items()
         )
     if name == "table4":
-        return tuple(Heading(column, column.replace("-", " + "), part="ms", judged=False) for column in columns)
+        ways = {"ms": "", "replayed_ms": ", CUDA graphs"}
+        return tuple(
+            Heading(
+                column if part == "ms" else f"{column}-{part}",
+                column.replace("-", " + ") + way,
+                column=column,
+                part=part,
+                compared=part == "ms",
+                judged=False,
+            )
+            for part, way in ways.items()
+            for column in columns
+        )
     if name == "memory":
         return tuple(
             Heading(each, each.replace("roots-", "roots: "), part="overhead", judged=False) for each in columns

@@ -30,7 +30,11 @@ def ratios(table: Table) -> Block | None:
     """The ratios of Table 4, published and ours; None for other tables."""
     if table.layout.name != "table4":
         return None
-    heads = tuple(Head(title, heading.title) for heading in table.layout.headings for title in ("published", "ours"))
+    heads = tuple(
+        Head(title, heading.title)
+        for heading in table.layout.headings
+        for title in (("published", "ours") if heading.compared else ("ours",))
+    )
     lines = tuple(
         Line(
             name, tuple(shown for each in table.layout.headings for shown in _pair(table, each, first, second, theirs))
@@ -42,20 +46,23 @@ def ratios(table: Table) -> Block | None:
 
 def _pair(
     table: Table, heading: Heading, first: str, second: str, published: tuple[str, str] | None
-) -> tuple[Shown, Shown]:
+) -> tuple[Shown, ...]:
+    """The published ratio, if the paper has such a column, and ours."""
     theirs = [table.cell("published", Row(name, name), heading) for name in published or ()]
     means = [cell.mean for cell in theirs if cell is not None and cell.mean is not None]
-    ours = [_ratio(record, heading.name, first, second) for record in _records(table)]
-    return (
-        Shown(f"{means[0] / means[1]:.1f}" if len(means) == 2 else ""),
-        Shown(f"{median(ours):.1f}" if ours else "not run", hint=", ".join(f"{each:.2f}" for each in ours)),
-    )
+    ours = [ratio for each in _records(table) if (ratio := _ratio(each, heading, first, second)) is not None]
+    shown = Shown(f"{median(ours):.1f}" if ours else "not run", hint=", ".join(f"{each:.2f}" for each in ours))
+    if not heading.compared:
+        return (shown,)
+    return Shown(f"{means[0] / means[1]:.1f}" if len(means) == 2 else ""), shown
 
 
-def _ratio(record: Record, column: str, first: str, second: str) -> float:
-    """A record has ratios to the GCN, the median over its turns."""
+def _ratio(record: Record, heading: Heading, first: str, second: str) -> float | None:
+    """A record has ratios to the GCN, the median over its turns; of CUDA graphs, on a GPU alone."""
     assert record.result is not None
-    return record.result[column][first]["ratio"] / record.result[column][second]["ratio"]
+    name = heading.part.replace("ms", "ratio")
+    one, two = (record.result[heading.column][row].get(name) for row in (first, second))
+    return None if one is None or two is None else one / two
 
 
 def _records(table: Table) -> Sequence[Record]:
