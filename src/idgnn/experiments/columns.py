@@ -32,6 +32,7 @@ class Column:
     split: Literal["random", "provided"] = "random"
     released_dataset: str | None = None  # if it is another one
     released_smallest: int | None = None  # how many of its smallest graphs
+    released_min_nodes: int = 5  # of a graph that is kept
     released_epochs: int | None = None
     released_batch_size: int | None = None
     released_lr: float = 0.01
@@ -85,7 +86,7 @@ class Column:
                 eval_every=max(epochs // 50, 1),
                 redeal=1 if self.task == "link-prediction" else REDEAL,
             ),
-            Selection(5, 200 if small else 0, self.released_smallest),
+            Selection(self.released_min_nodes, 200 if small else 0, self.released_smallest),
             seed,
         )
 

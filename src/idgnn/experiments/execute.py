@@ -62,6 +62,10 @@ def _train(job: TrainJob, device: str) -> dict[str, Any]:
 
     settings = job.settings
     problem = _problem(RunSettings(settings.data, settings.task, selection=settings.selection, seed=settings.seed))
+    if job.variant == "released":
+        from idgnn.experiments.released import with_returns
+
+        problem = with_returns(settings, problem)
     torch.manual_seed(seed_of(settings.seed, "weights"))
     cuda = device.startswith("cuda")
     if cuda:

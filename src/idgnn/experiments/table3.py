@@ -32,8 +32,7 @@ COLUMNS = (
         "accuracy",
         1000,
         released_epochs=100,
-        released_batch_size=64,
-        released_lr=0.1,
+        released_min_nodes=0,
     ),
     Column("class-PROTEINS", "PROTEINS", _CLASS, "PROTEINS", "accuracy", 1000, released_batch_size=64, released_lr=0.1),
     Column("class-BZR", "BZR", _CLASS, "BZR", "accuracy", 1000, released_batch_size=64, released_lr=0.1),
@@ -47,7 +46,6 @@ COLUMNS = (
         split="provided",
         released_lr=0.001,
         released_schedule="constant",
-        released_batch_size=64,
     ),
 )
 

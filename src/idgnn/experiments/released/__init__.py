@@ -4,6 +4,7 @@ They differ from the paper's text in ways that change the numbers, so that the p
 own ground only with them. Nothing outside this package knows about it.
 """
 
+from idgnn.experiments.released.features import with_returns
 from idgnn.experiments.released.network import build
 
-__all__ = ["build"]
+__all__ = ["build", "with_returns"]

@@ -1,18 +1,56 @@
-"""The features of ID-GNN-Fast in the released code."""
+"""The features of ID-GNN-Fast in the released code: they are made once for a dataset, before it is split."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 from torch_geometric.utils import add_remaining_self_loops
 
 from idgnn.identity.cycle_features import cycle_features
+from idgnn.tasks.links import LinkPart
+from idgnn.tasks.part import Part
+from idgnn.tasks.problem import Problem
+from idgnn.training.settings import RunSettings
 
 LENGTH = 10
 FREQUENCIES = 5
 _WAVELENGTH = 10000.0
+
+
+def with_returns(settings: RunSettings, problem: Problem) -> Problem:
+    """The problem with the features that a network for it is fed with: those of ID-GNN-Fast beside those of the nodes.
+
+    For graphs they are turned into waves, but not for those of ogbg-molhiv.
+    """
+    if settings.model.identity != "fast":
+        return problem
+    parts = {"train": problem.train, **problem.held_out}
+    links = settings.task.name == "link-prediction"
+    features = {
+        name: return_features(_with_links(part) if links else part.edge_index, part.x.size(0))
+        for name, part in parts.items()
+    }
+    if problem.level == "graph" and settings.data != "ogbg-molhiv":
+        scale = scale_of(list(features.values()))
+        features = {name: waves(each, scale) for name, each in features.items()}
+    train, *held_out = (
+        replace(part, x=torch.cat([part.x, features[name].to(part.x)], dim=-1)) for name, part in parts.items()
+    )
+    return replace(problem, train=train, held_out=dict(zip(problem.held_out, held_out, strict=True)))
+
+
+def _with_links(part: Part) -> Tensor:
+    """All edges: the links that are to be predicted are still there when the code counts, and its counts tell of them.
+
+    In validation they stand among the queries already, beside pairs that are no links.
+    """
+    if isinstance(part, LinkPart):
+        return torch.cat([part.edge_index, part.positives], dim=1)
+    assert part.queries is not None and part.target is not None
+    return torch.cat([part.edge_index, part.queries[:, part.target == 1]], dim=1)
 
 
 def return_features(edge_index: Tensor, num_nodes: int) -> Tensor:
