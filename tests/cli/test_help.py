@@ -17,14 +17,17 @@ def test_importing_the_command_imports_nothing_heavy():
     assert said.strip() == "[]"
 
 
-def test_help_takes_less_than_half_a_second():
-    command = [sys.executable, "-c", "from idgnn.cli.main import main; main()", "--help"]
-    seconds = []
-    for _ in range(5):  # the fastest counts: other tests run beside this one
-        start = time.perf_counter()
-        subprocess.run(command, capture_output=True, check=True)
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 0.5
+def test_help_takes_little_longer_than_reading_the_arguments():
+    """It takes 0.2 s where importing tyro takes 0.07; one import of PyTorch would make it seconds."""
+    commands = {"help": "import sys; sys.argv[1:] = ['--help']; from idgnn.cli.main import main; main()"}
+    commands["tyro"] = "import tyro"
+    seconds = {name: list[float]() for name in commands}
+    for _ in range(5):  # taking turns, and the fastest counts: other tests run beside this one
+        for name, code in commands.items():
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+            seconds[name].append(time.perf_counter() - start)
+    assert min(seconds["help"]) < 7 * min(seconds["tyro"])
 
 
 @pytest.mark.parametrize("verb", _VERBS)
