@@ -6,9 +6,11 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Literal, cast, get_args
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize as l2_normalize
+from torch_geometric.data import Data
 from torch_geometric.nn import BatchNorm
 
 from idgnn.identity.checks import check_num_layers, check_rows, check_states, check_whole
@@ -211,6 +213,44 @@ class IDGNN(Saved, nn.Module):
             return h
         node = h.index_select(0, ready.read.node)
         return node if ready.read.own else torch.cat([node, h.index_select(0, ready.read.colour)], dim=-1)
+
+    def embed(
+        self,
+        data: Data,
+        roots: Tensor | None = None,
+        *,
+        memory: int | str | None = None,
+        out: Tensor | np.ndarray | None = None,
+        progress: bool = False,
+    ) -> Tensor:
+        """The embeddings of a graph of any size, in evaluation mode and without gradients.
+
+        They are those of `model.eval()(data.x, data.edge_index, queries=roots)`. States without a colour are computed
+        once for all nodes and kept; those with one are computed for as many roots at a time as the memory allows.
+
+        Args:
+            data: The graph: `x`, `edge_index`, and `edge_attr` or `edge_weight` if the layers take them.
+            roots: `None` for all nodes, nodes `[num_roots]`, or pairs `[2, num_roots]` of a node that is read and a
+                node that is coloured.
+            memory: What this may take on the device of the network: bytes, or a size such as `"4GiB"`. `None` is half
+                of what is free.
+            out: Where to write them, for example a `numpy.memmap` if they are larger than memory; a new tensor if
+                `None`.
+            progress: Whether a bar is shown.
+
+        Returns:
+            `out`, or `[num_roots, out_channels]` on the CPU; for pairs `[num_roots, pair_channels]`.
+
+        Example:
+            >>> model = IDGNN(in_channels=1, hidden_channels=16, out_channels=4)
+            >>> star = torch.stack([torch.zeros(1000, dtype=torch.long), torch.arange(1, 1001)])
+            >>> data = Data(x=torch.ones(1001, 1), edge_index=torch.cat([star, star.flip(0)], dim=1))
+            >>> model.embed(data, memory="64MiB").shape
+            torch.Size([1001, 4])
+        """
+        from idgnn.models.embedding.output import embed  # which needs to know what an IDGNN is
+
+        return embed(self, data, roots, memory, out, progress)
 
     @eager
     def prepare(

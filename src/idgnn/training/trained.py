@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +12,17 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from idgnn.graphs.schema import Schema
+from idgnn.identity.identity_graph import UnreachedColourWarning
 from idgnn.models.predictor import Predictor
 from idgnn.models.settings import Level
 from idgnn.tasks.objective import Objective, from_dict
-from idgnn.tasks.part import as_list, stack
+from idgnn.tasks.part import Part, as_list, stack
 from idgnn.tasks.settings import TaskSettings
 from idgnn.training.answers import answer, predictions
 from idgnn.training.batches import Batches, GraphBatch
 from idgnn.training.devices import choose_device
 from idgnn.training.epoch import Epoch
+from idgnn.training.partial import embed_partial
 from idgnn.training.record import RunFolder
 from idgnn.training.settings import RunSettings
 from idgnn.training.tables import Table, answer_columns, query_columns
@@ -74,13 +77,34 @@ class Run:
         graphs: Data | Sequence[Data],
         pairs: Sequence[Tensor] | None = None,
         *,
-        batch_size: int = 128,
+        memory: int | str | None = None,
         device: str = "auto",
+        progress: bool = False,
+        partial: Path | None = None,
     ) -> tuple[Table, Tensor]:
-        """Embeddings of every node, or of the given pairs of each graph: what they are of, and `[rows, width]`."""
-        level: Level = "pair" if self.model.level == "pair" else "node"
-        encoder = self.model.encoder
-        return self._run(graphs, pairs, level, lambda batch: encoder.run(batch.ready), batch_size, device)
+        """Embeddings of every node, or of the given pairs of each graph: what they are of, and `[rows, width]`.
+
+        Args:
+            graphs: One or many, of any size.
+            pairs: For each graph the pairs `[2, num_pairs]`, if the network looks at pairs.
+            memory: What this may take on the device: bytes, or a size such as `"4GiB"`. `None` is half of what is free.
+            device: As for :meth:`predict`.
+            progress: Whether a bar is shown.
+            partial: A file to keep what is done in: the same call goes on with it if it was stopped. Delete it with
+                :func:`idgnn.training.partial.discard`.
+        """
+        given, part = self._asked(graphs, pairs, "pair" if self.model.level == "pair" else "node")
+        data = Data(part.x, part.edge_index, part.edge_attr, edge_weight=part.edge_weight)
+        encoder = self.model.encoder.to(choose_device(device))
+        with warnings.catch_warnings():
+            # As in training: most pairs lie far apart, and that they do is part of the task.
+            warnings.simplefilter("ignore", UnreachedColourWarning)
+            if partial is None:
+                out = encoder.embed(data, part.queries, memory=memory, progress=progress)
+            else:
+                out = embed_partial(encoder, data, part.queries, memory, progress, partial)
+        encoder.cpu()
+        return query_columns(part, given, range(len(given))), out
 
     def _run(
         self,
@@ -91,6 +115,17 @@ class Run:
         batch_size: int,
         device: str,
     ) -> tuple[Table, Tensor]:
+        graphs, part = self._asked(given, pairs, level)
+        where = choose_device(device)
+        part, model = part.to(where), self.model.to(where)
+        answers = answer(model, run, Batches(part, model.encoder), batch_size)
+        model.cpu()
+        return query_columns(part, graphs, range(len(graphs))), answers.out.cpu()
+
+    def _asked(
+        self, given: Data | Sequence[Data], pairs: Sequence[Tensor] | None, level: Level
+    ) -> tuple[list[Data], Part]:
+        """The graphs one by one and in one piece, checked against what the network was trained with."""
         if pairs is None and self.model.level == "pair":
             raise ValueError(
                 f"the network was trained for {self.task.name}: say which pairs of nodes it is to look at."
@@ -98,15 +133,11 @@ class Run:
         if pairs is not None and self.model.level != "pair":
             raise ValueError(f"the network was trained for {self.task.name}, which is not about pairs of nodes.")
         graphs = as_list(given)
-        where = choose_device(device)
-        part = stack(level, graphs, pairs).to(where)
+        part = stack(level, graphs, pairs)
         expected = self.model.encoder.in_channels
         if part.x.size(1) != expected:
             raise ValueError(
                 f"the graphs have {part.x.size(1)} node features, but the network was trained with {expected}. Use "
                 "graphs with the features that it was trained with."
             )
-        model = self.model.to(where)
-        answers = answer(model, run, Batches(part, model.encoder), batch_size)
-        model.cpu()
-        return query_columns(part, graphs, range(len(graphs))), answers.out.cpu()
+        return graphs, part

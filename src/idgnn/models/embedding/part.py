@@ -1,0 +1,95 @@
+"""Some targets of a round and all that they hear: plain states are shared by all chunks, others belong to one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from idgnn.identity.adjacency import Adjacency, pointers
+from idgnn.identity.cone import contains
+from idgnn.identity.lookup import Keys, Lookup
+from idgnn.identity.rounds import Messages
+
+
+@dataclass(frozen=True)
+class States:
+    """The states before a round: of all nodes without a colour, and of the rows of a chunk that have one of their own.
+
+    A state goes by a number: `u` for the plain state of node u, `num_nodes + i` for the i-th own row, and again as many
+    on for a coloured one. So sorted numbers are plain senders first, coloured senders last.
+    """
+
+    plain: Tensor  # [num_nodes, channels]
+    own: Tensor  # [own rows, channels]
+    key: Tensor  # [own rows] colour * num_nodes + node, sorted
+    coloured: Tensor  # [own rows]
+
+    @staticmethod
+    def of_nodes(plain: Tensor) -> States:
+        """No row has a state of its own."""
+        none = torch.empty(0, dtype=torch.long, device=plain.device)
+        return States(plain, plain[:0], none, none.bool())
+
+    @property
+    def first_coloured(self) -> int:
+        """The number from which on messages are coloured."""
+        return self.plain.size(0) + self.key.numel()
+
+    def number(self, key: Tensor, node: Tensor) -> Tensor:
+        """Of the rows `key`, copies of `node`: their own state where they have one, else the plain one."""
+        if self.key.numel() == 0:
+            return node
+        place, there = contains(self.key, key)
+        own = place + self.plain.size(0) + self.key.numel() * self.coloured.index_select(0, place)
+        return torch.where(there, own, node)
+
+    def take(self, number: Tensor) -> Tensor:
+        """The states with these numbers, sorted: `[numbers, channels]`."""
+        num_nodes = self.plain.size(0)
+        plain, own = number.split([split := int((number < num_nodes).sum()), number.numel() - split])
+        if own.numel() == 0:
+            return self.plain.index_select(0, plain)
+        own = self.own.index_select(0, (own - num_nodes) % self.key.numel())
+        return torch.cat([self.plain.index_select(0, plain), own])
+
+
+@dataclass(frozen=True)
+class Part:
+    """What some targets receive, message by message."""
+
+    number: Tensor  # [sources] of the states that are read, sorted, none twice
+    source: Tensor  # [messages] position in `number`
+    target: Tensor  # [messages] sorted
+    edge: Tensor  # [messages] the edge of the original graph
+    previous: Tensor  # [targets] position in `number` of the target's own state
+
+
+def part_of(links: Lookup, states: States, node: Tensor, colour: Tensor | None) -> Part:
+    """The targets are copies of `node` `[targets]` under the colours `colour * num_nodes`, or plain (`None`)."""
+    target, position = links.into.expand(node)
+    neighbour = links.into.neighbour.index_select(0, position)
+    if colour is None:
+        source, previous = neighbour, node
+    else:
+        source = states.number(colour.index_select(0, target) + neighbour, neighbour)
+        previous = states.number(colour + node, node)
+    number, place = torch.unique(torch.cat([source, previous]), return_inverse=True)
+    source, previous = place.split([source.numel(), previous.numel()])
+    return Part(number, source, target, links.into.edge.index_select(0, position), previous)
+
+
+def messages(source: Tensor, target: Tensor, num_targets: int, edge: Tensor) -> Messages:
+    """Messages sorted by target. No gradient is asked for, so they are not sorted by source as well."""
+    return Messages(source, pointers(target, num_targets), edge, Adjacency(source[:0], source[:0], source[:0]))
+
+
+def degree_of(adjacency: Adjacency, node: Tensor) -> Tensor:
+    """The number of neighbours of some nodes."""
+    return adjacency.ptr.index_select(0, node + 1) - adjacency.ptr.index_select(0, node)
+
+
+def colours_of(rows: Keys, chosen: Tensor) -> Tensor:
+    """`colour * num_nodes` of some rows."""
+    return rows.key.index_select(0, chosen) - rows.node.index_select(0, chosen)
