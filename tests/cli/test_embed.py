@@ -88,3 +88,17 @@ def test_mistakes_are_one_line(folder, capsys, memory, sentence):
     said = capsys.readouterr().err
     assert stop.value.code == 2 and sentence in said and said.count("\n") == 1
     assert not (folder / "refused.npz").exists()
+
+
+def test_what_is_refused_leaves_nothing_behind(folder, capsys):
+    before = set(folder.iterdir())
+    for more, sentence in (
+        ((), "is a folder, expected the name of a file"),
+        (("--memory", "10KB"), "expected at least"),
+    ):
+        (folder / "made.npz").mkdir(exist_ok=True)
+        with pytest.raises(SystemExit):
+            main(command(folder, "refused.npz" if more else "made.npz", *more))
+        assert sentence in capsys.readouterr().err
+    (folder / "made.npz").rmdir()
+    assert set(folder.iterdir()) == before

@@ -99,6 +99,14 @@ def test_packed_records_are_the_same_and_the_same_bytes(tmp_path):
     assert [json.loads(line)["key"] for line in (tmp_path / "r.jsonl").read_text().splitlines()] == ["a", "b", "c"]
 
 
+def test_packed_records_are_part_of_a_store_and_stay_when_it_grows(tmp_path):
+    write_records(tmp_path / "records.jsonl.gz", [GOOD])
+    store = Store(tmp_path)
+    assert store.read().records == read_records(tmp_path).records == {GOOD.key: GOOD}
+    store.append(replace(GOOD, key="new"))
+    assert set(store.read().finished) == set(read_records(tmp_path).finished) == {GOOD.key, "new"}
+
+
 def test_stores_of_several_machines_are_merged(tmp_path):
     one, two, both = (Store(tmp_path / name) for name in ("one", "two", "both"))
     one.append(BAD)

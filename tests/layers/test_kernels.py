@@ -85,6 +85,12 @@ def test_a_tie_gives_the_gradient_once():
     assert found.sum() == 1
 
 
+def test_the_maximum_of_something_unknown_is_unknown():
+    sent = messages([(0, 0), (1, 0), (2, 0), (2, 1)], num_sources=3, num_targets=2)
+    value, _ = kernels.maximum(*there(torch.tensor([[1.0], [float("nan")], [3.0]]), sent.source, sent.ptr))
+    assert value[0].isnan() and value[1] == 3
+
+
 @pytest.mark.parametrize("colours", [0, 3])
 @pytest.mark.parametrize("heads", [1, 2])
 def test_attention_and_its_gradients(heads, colours):

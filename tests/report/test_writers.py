@@ -121,3 +121,7 @@ def test_the_terminal_says_what_is_missing_failed_and_partial():
     text = plain(tables(), width=200)
     assert all(said in text for said in ("not run", "failed ✗", "0.550±0.071 ▲ (2 of 3)", "0.980±0.010 ≈"))
     assert all(len(line) <= 80 for line in plain(tables({}), width=80).splitlines())
+
+
+def test_a_narrow_terminal_cuts_no_number_off():
+    assert "…" not in plain(tables(), width=80)

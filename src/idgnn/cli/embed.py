@@ -35,6 +35,8 @@ class Embed(NewGraphs):
         from idgnn.training.tables import Table, check_format, write_table
 
         check_format(self.output)
+        if self.output.is_dir():
+            raise ValueError(f"{self.output} is a folder, expected the name of a file. Add one, for example e.npz.")
         run, graphs, pairs = self.load()
         partial = self.output.with_name(f".{self.output.name}.partial")
         try:

@@ -39,7 +39,8 @@ class Contents:
 class Store:
     """A folder with the file `records.jsonl`, which only ever grows; it is made by the first record.
 
-    Of several records of a job the first with a result counts, and if there is none the last error.
+    Records may also be packed in `records.jsonl.gz` beside it, as they are in the repository. Of several records of a
+    job the first with a result counts, and if there is none the last error.
     """
 
     def __init__(self, folder: Path | str = DEFAULT) -> None:
@@ -74,17 +75,28 @@ class Store:
             os.close(handle)
 
     def read(self) -> Contents:
-        """All that is there; a store that was never written to is empty."""
-        return read_records(self.path) if self.path.is_file() else Contents({})
+        """All that is there, packed or not; a store that was never written to is empty."""
+        return read_records(self.folder) if _files(self.folder) else Contents({})
 
 
 def read_records(path: Path) -> Contents:
-    """The records of a file, `.jsonl` or `.jsonl.gz`, or of the folder of a store, where they may be packed."""
+    """The records of a file, `.jsonl` or `.jsonl.gz`, or of the folder of a store: what was packed, and what is new."""
     if path.is_dir():
-        written, packed = path / RECORDS, path / f"{RECORDS}.gz"
-        path = packed if packed.is_file() and not written.is_file() else written
+        contents = [_read_file(file) for file in _files(path)]
+        every = [record for each in contents for record in each.records.values()]
+        if contents:
+            return Contents(_that_count(every), tuple(line for each in contents for line in each.broken))
+        path = path / RECORDS
     if not path.is_file():
         raise ValueError(f"there is no file {path}, expected the records of a store. Name the folder that holds them.")
+    return _read_file(path)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in (folder / f"{RECORDS}.gz", folder / RECORDS) if path.is_file()]
+
+
+def _read_file(path: Path) -> Contents:
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, ValueError) as error:

@@ -80,7 +80,7 @@ def check_roots(roots: Tensor, num_nodes: int) -> None:
             "Make one with torch.tensor([...])."
         )
     if roots.numel() == 0:
-        raise ValueError("no nodes were queried, expected at least one. Pass queries=None to query every node.")
+        raise ValueError("no nodes were queried, expected at least one. Pass None to query every node.")
     _check_ids(roots, num_nodes, "the queried nodes")
 
 

@@ -23,6 +23,8 @@ def attention(gives: list[Tensor], asks: Tensor, round_: Round, slope: float) ->
         The weights of plain messages `[messages, heads]` and, if there are any, of coloured ones.
     """
     lists = [round_.plain, round_.coloured][: len(gives)]
+    if asks.dtype in (torch.bfloat16, torch.float16):  # under autocast; a softmax wants more digits
+        gives, asks = [each.float() for each in gives], asks.float()
     if not has_kernels(asks.device) or asks.numel() == 0:
         return attention_plain(gives, asks, [(each.source, each.target) for each in lists], slope)
     gives = [each.contiguous() for each in gives]

@@ -1,9 +1,9 @@
 r"""The two aggregations that carry almost all of the time: a weighted sum and a maximum over incoming messages.
 
 Both read the messages where they stand instead of copying them to the edges first. On a CPU that is what
-`embedding_bag` does: many times faster than gathering and scattering. On a GPU it is what the kernels of
-:mod:`idgnn.layers.kernels` do. The `*_plain` twins say what is computed. They are custom operators so that
-`torch.compile` takes them as they are.
+`embedding_bag` and PyTorch's reduction by sparse rows do: many times faster than gathering and scattering. On a GPU it
+is what the kernels of :mod:`idgnn.layers.kernels` do. The `*_plain` twins say what is computed, for the tests. They are
+custom operators so that `torch.compile` takes them as they are.
 """
 
 from __future__ import annotations

@@ -32,11 +32,12 @@ class Summed:
 
 def as_sum(operator: Operator) -> Summed | None:
     """The parts of a layer; `None` if it does not sum, or sums what differs from edge to edge."""
-    if isinstance(operator, IdentityGCN):
+    # Exactly these: one that is derived from them may sum something else.
+    if type(operator) is IdentityGCN:
         return _gcn(operator)
-    if isinstance(operator, IdentityGIN):
+    if type(operator) is IdentityGIN:
         return _gin(operator)
-    if isinstance(operator, IdentitySAGE) and operator.aggr != "max":
+    if type(operator) is IdentitySAGE and operator.aggr != "max":
         return _sage(operator)
     return None
 

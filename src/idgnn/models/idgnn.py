@@ -153,6 +153,8 @@ class IDGNN(Saved, nn.Module):
         if isinstance(first, IdentityConv):
             return first.operator.takes_edge_attr if name == "edge_attr" else first.operator.takes_edge_weight
         layer = first.module if isinstance(first, IdentityAwareLayer) else first
+        if name == "edge_attr" and getattr(layer, "edge_dim", "") is None:  # it could, but was made without
+            return False
         return name in signature(layer.forward).parameters
 
     def forward(
@@ -225,8 +227,9 @@ class IDGNN(Saved, nn.Module):
     ) -> Tensor:
         """The embeddings of a graph of any size, in evaluation mode and without gradients.
 
-        They are those of `model.eval()(data.x, data.edge_index, queries=roots)`. States without a colour are computed
-        once for all nodes and kept; those with one are computed for as many roots at a time as the memory allows.
+        They are those of `model.eval()(data.x, data.edge_index, queries=roots)`, with `edge_attr` and `edge_weight` of
+        the graph if the layers take them. States without a colour are computed once for all nodes and kept; those with
+        one are computed for as many roots at a time as the memory allows.
 
         Args:
             data: The graph: `x`, `edge_index`, and `edge_attr` or `edge_weight` if the layers take them.
@@ -239,7 +242,8 @@ class IDGNN(Saved, nn.Module):
             progress: Whether a bar is shown.
 
         Returns:
-            `out`, or `[num_roots, out_channels]` on the CPU; for pairs `[num_roots, pair_channels]`.
+            `[num_roots, out_channels]` on the CPU, for pairs `[num_roots, pair_channels]`; with `out`, a tensor on its
+            memory.
 
         Example:
             >>> model = IDGNN(in_channels=1, hidden_channels=16, out_channels=4)

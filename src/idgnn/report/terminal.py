@@ -71,7 +71,9 @@ def _shown(cell: Shown) -> Text:
 
 
 def _numbers(table: Table, group: str, headings: Sequence[Heading]) -> Grid:
-    grid = Grid("", "", *(heading.title for heading in headings), title=group or None, title_justify="left")
+    grid = Grid("", "", title=group or None, title_justify="left")
+    for heading in headings:
+        grid.add_column(heading.title, overflow="fold")  # a number that is cut off would be another number
     for family, rows in table.families(headings):
         grid.add_section()
         if family:

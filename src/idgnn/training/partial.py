@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,14 +34,21 @@ class Partial:
 
     def __init__(self, path: Path, fingerprint: str, shape: torch.Size) -> None:
         self.path, self.note = path, _note(path)
-        self.made_of = {"fingerprint": fingerprint, "shape": list(shape)}
+        self.made_of: dict[str, Any] = {"fingerprint": fingerprint, "shape": list(shape)}
         self._size = np.dtype(np.float32).itemsize * shape.numel()
         self.done = self._found()
-        if not self.done:
-            discard(path)
-            with replacing(path) as temporary, temporary.open("wb") as file:
-                file.truncate(self._size)
-        self.values = np.memmap(path, np.float32, "r+", shape=tuple(shape))
+        self._values: np.memmap | None = None
+
+    @property
+    def values(self) -> np.memmap:
+        """The whole result, as far as it is there. The file is made when there is something to keep."""
+        if self._values is None:
+            if not self.done:
+                discard(self.path)
+                with replacing(self.path) as temporary, temporary.open("wb") as file:
+                    file.truncate(self._size)
+            self._values = np.memmap(self.path, np.float32, "r+", shape=tuple(self.made_of["shape"]))
+        return self._values
 
     def add(self, positions: Tensor, values: Tensor, done: int) -> None:
         """Keeps some more rows; `done` says how far the work is."""

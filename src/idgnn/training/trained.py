@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from idgnn.graphs.schema import Schema
@@ -26,6 +27,8 @@ from idgnn.training.partial import embed_partial
 from idgnn.training.record import RunFolder
 from idgnn.training.settings import RunSettings
 from idgnn.training.tables import Table, answer_columns, query_columns
+
+Network = TypeVar("Network", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -95,15 +98,13 @@ class Run:
         """
         given, part = self._asked(graphs, pairs, "pair" if self.model.level == "pair" else "node")
         data = Data(part.x, part.edge_index, part.edge_attr, edge_weight=part.edge_weight)
-        encoder = self.model.encoder.to(choose_device(device))
-        with warnings.catch_warnings():
+        with _on(self.model.encoder, device) as encoder, warnings.catch_warnings():
             # As in training: most pairs lie far apart, and that they do is part of the task.
             warnings.simplefilter("ignore", UnreachedColourWarning)
             if partial is None:
                 out = encoder.embed(data, part.queries, memory=memory, progress=progress)
             else:
                 out = embed_partial(encoder, data, part.queries, memory, progress, partial)
-        encoder.cpu()
         return query_columns(part, given, range(len(given))), out
 
     def _run(
@@ -116,10 +117,9 @@ class Run:
         device: str,
     ) -> tuple[Table, Tensor]:
         graphs, part = self._asked(given, pairs, level)
-        where = choose_device(device)
-        part, model = part.to(where), self.model.to(where)
-        answers = answer(model, run, Batches(part, model.encoder), batch_size)
-        model.cpu()
+        with _on(self.model, device) as model:
+            part = part.to(choose_device(device))
+            answers = answer(model, run, Batches(part, model.encoder), batch_size)
         return query_columns(part, graphs, range(len(graphs))), answers.out.cpu()
 
     def _asked(
@@ -141,3 +141,12 @@ class Run:
                 "graphs with the features that it was trained with."
             )
         return graphs, part
+
+
+@contextmanager
+def _on(model: Network, device: str) -> Iterator[Network]:
+    """The network on a device; after the block it is back on the CPU, whatever happened in it."""
+    try:
+        yield model.to(choose_device(device))
+    finally:
+        model.cpu()

@@ -4,8 +4,9 @@ Messages are grouped by target, so a program that owns a target owns all that it
 atomic operation is needed, and the same input gives the same bits. Gradients with respect to sources go the other way
 over the same messages grouped by source (:attr:`idgnn.identity.rounds.Messages.back`).
 
-No argument is specialised on its alignment: a batch with another offset would make Triton compile again, in the middle
-of a step that is being recorded as a CUDA graph.
+Each launch is on the device of its tensors, which need not be the current one. No argument is specialised on its
+alignment: a batch with another offset would make Triton compile again, in the middle of a step that is being recorded
+as a CUDA graph.
 """
 
 from idgnn.layers.kernels.attention import Given, attention, attention_backward

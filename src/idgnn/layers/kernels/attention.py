@@ -13,7 +13,7 @@ import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.kernels.common import MESSAGES, jit
+from idgnn.layers.kernels.launch import MESSAGES, jit
 from idgnn.layers.kernels.sums import weighted_sum
 
 
@@ -80,15 +80,17 @@ def attention(lists: list[Given], asks: Tensor, slope: float) -> list[Tensor]:
     highest, total = torch.empty_like(asks), torch.empty_like(asks)
     heads = asks.size(1)
     for number, each in enumerate(lists):
-        _totals_kernel[asks.shape](
-            *each, asks, highest, total, heads, SLOPE=slope, FIRST=number == 0, MESSAGES=MESSAGES, num_warps=1
-        )
+        with torch.cuda.device_of(asks):
+            _totals_kernel[asks.shape](
+                *each, asks, highest, total, heads, SLOPE=slope, FIRST=number == 0, MESSAGES=MESSAGES, num_warps=1
+            )
     found = []
     for each in lists:
         alpha = asks.new_empty(each.source.numel(), heads)
-        _alpha_kernel[asks.shape](
-            *each, asks, highest, total, alpha, heads, SLOPE=slope, MESSAGES=MESSAGES, num_warps=1
-        )
+        with torch.cuda.device_of(asks):
+            _alpha_kernel[asks.shape](
+                *each, asks, highest, total, alpha, heads, SLOPE=slope, MESSAGES=MESSAGES, num_warps=1
+            )
         found.append(alpha)
     return found
 
@@ -159,25 +161,27 @@ def attention_backward(
     """
     inner, grad_asks, heads = torch.empty_like(asks), torch.empty_like(asks), asks.size(1)
     for number, (each, alpha, grad) in enumerate(zip(lists, alphas, grads, strict=True)):
-        _inner_kernel[asks.shape](
-            alpha, grad, each.ptr, inner, heads, FIRST=number == 0, MESSAGES=MESSAGES, num_warps=1
-        )
+        with torch.cuda.device_of(asks):
+            _inner_kernel[asks.shape](
+                alpha, grad, each.ptr, inner, heads, FIRST=number == 0, MESSAGES=MESSAGES, num_warps=1
+            )
     found = []
     for number, (each, (ptr, order), alpha, grad) in enumerate(zip(lists, back, alphas, grads, strict=True)):
         grad_score = torch.empty_like(alpha)
-        _backward_kernel[asks.shape](
-            *each,
-            asks,
-            alpha,
-            grad,
-            inner,
-            grad_score,
-            grad_asks,
-            heads,
-            SLOPE=slope,
-            FIRST=number == 0,
-            MESSAGES=MESSAGES,
-            num_warps=1,
-        )
+        with torch.cuda.device_of(asks):
+            _backward_kernel[asks.shape](
+                *each,
+                asks,
+                alpha,
+                grad,
+                inner,
+                grad_score,
+                grad_asks,
+                heads,
+                SLOPE=slope,
+                FIRST=number == 0,
+                MESSAGES=MESSAGES,
+                num_warps=1,
+            )
         found.append(weighted_sum(grad_score, None, order, ptr))
     return found, grad_asks

@@ -7,7 +7,7 @@ import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.kernels.common import MESSAGES, jit, num_columns, total_type
+from idgnn.layers.kernels.launch import MESSAGES, jit, num_columns, total_type
 
 
 @jit("x source ptr out winner channels")
@@ -21,7 +21,7 @@ def _max_kernel(x, source, ptr, out, winner, channels, CHANNELS: tl.constexpr):
     for message in range(begin, end):
         row = tl.load(source + message)
         value = tl.load(x + row * channels + column, mask=here, other=0)
-        better = (value > best) | (which < 0)
+        better = (value > best) | (value != value) | (which < 0)  # NaN wins, as in PyTorch
         best = tl.where(better, value, best)
         which = tl.where(better, message, which)
     tl.store(out + target * channels + column, best, mask=here)
@@ -36,7 +36,8 @@ def maximum(x: Tensor, source: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
     width = num_columns(x)
     if out.numel():
         grid = (num_targets, triton.cdiv(x.size(1), width))
-        _max_kernel[grid](x, source, ptr, out, winner, x.size(1), CHANNELS=width)
+        with torch.cuda.device_of(x):
+            _max_kernel[grid](x, source, ptr, out, winner, x.size(1), CHANNELS=width)
     return out, winner
 
 
@@ -66,16 +67,17 @@ def from_winners(grad: Tensor, winner: Tensor, target: Tensor, ptr: Tensor, orde
     out = grad.new_empty(num_sources, grad.size(1))
     width = num_columns(grad)
     if out.numel():
-        _winners_kernel[(num_sources, triton.cdiv(grad.size(1), width))](
-            grad,
-            winner,
-            target,
-            order,
-            ptr,
-            out,
-            grad.size(1),
-            TOTAL=total_type(grad),
-            MESSAGES=MESSAGES,
-            CHANNELS=width,
-        )
+        with torch.cuda.device_of(grad):
+            _winners_kernel[(num_sources, triton.cdiv(grad.size(1), width))](
+                grad,
+                winner,
+                target,
+                order,
+                ptr,
+                out,
+                grad.size(1),
+                TOTAL=total_type(grad),
+                MESSAGES=MESSAGES,
+                CHANNELS=width,
+            )
     return out

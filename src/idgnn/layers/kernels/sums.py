@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import torch
 import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.kernels.common import MESSAGES, jit, num_columns, total_type
+from idgnn.layers.kernels.launch import MESSAGES, jit, num_columns, total_type
 
 
 @jit("x weight source ptr out channels")
@@ -44,18 +45,19 @@ def weighted_sum(x: Tensor, weight: Tensor | None, source: Tensor, ptr: Tensor) 
     out = x.new_empty(num_targets, x.size(1))
     width = num_columns(x)
     if out.numel():
-        _sum_kernel[(num_targets, triton.cdiv(x.size(1), width))](
-            x,
-            x if weight is None else weight.contiguous(),
-            source,
-            ptr,
-            out,
-            x.size(1),
-            WEIGHTED=weight is not None,
-            TOTAL=total_type(x),
-            MESSAGES=MESSAGES,
-            CHANNELS=width,
-        )
+        with torch.cuda.device_of(x):
+            _sum_kernel[(num_targets, triton.cdiv(x.size(1), width))](
+                x,
+                x if weight is None else weight.contiguous(),
+                source,
+                ptr,
+                out,
+                x.size(1),
+                WEIGHTED=weight is not None,
+                TOTAL=total_type(x),
+                MESSAGES=MESSAGES,
+                CHANNELS=width,
+            )
     return out
 
 
@@ -84,7 +86,8 @@ def products(x: Tensor, grad: Tensor, source: Tensor, ptr: Tensor) -> Tensor:
     x, grad = x.contiguous(), grad.contiguous()
     out = x.new_empty(source.numel())
     if out.numel():
-        _products_kernel[(ptr.numel() - 1,)](
-            x, grad, source, ptr, out, x.size(1), TOTAL=total_type(x), MESSAGES=MESSAGES, CHANNELS=num_columns(x)
-        )
+        with torch.cuda.device_of(x):
+            _products_kernel[(ptr.numel() - 1,)](
+                x, grad, source, ptr, out, x.size(1), TOTAL=total_type(x), MESSAGES=MESSAGES, CHANNELS=num_columns(x)
+            )
     return out

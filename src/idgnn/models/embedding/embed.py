@@ -55,7 +55,8 @@ def embed_by_chunks(
         return
     node = (asked % inputs.num_nodes)[start:]
     different = Queries(node, node if queries.own else (asked // inputs.num_nodes)[start:])
-    with torch.no_grad(), _evaluating(model):
+    # States are kept and added up over rounds, in the precision of the weights.
+    with torch.no_grad(), _evaluating(model), torch.autocast(device.type, enabled=False):
         unreached = 0
         for first, last, values, missed in _answers(model, inputs, different, as_bytes(memory, device)):
             positions = place[ptr[start + first] : ptr[start + last]]
@@ -142,7 +143,7 @@ def _inputs(model: IDGNN, data: Data) -> Inputs:
     num_nodes = check_graph(data)
     x = data.x
     if x is None and model.in_channels == 1:
-        x = torch.ones(num_nodes, 1)  # as in training
+        x = torch.ones(num_nodes, 1, dtype=model.lin_in.weight.dtype)  # as in training
     taken = {name: data.get(name) if model.takes(name) else None for name in ("edge_attr", "edge_weight")}
     weights = model.lin_in.weight
     inputs = given(*(_to(value, weights.device) for value in (x, data.edge_index, *taken.values())))

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from numbers import Real
 
 import torch
 
 from idgnn.identity.cost import _free_memory
 
-_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12} | {
-    f"{letter}iB".upper(): 2 ** (10 * power) for power, letter in enumerate("KMGT", 1)
+_UNITS = {"": 1} | {
+    f"{letter}{binary}": (1024 if binary else 1000) ** power
+    for power, letter in enumerate("KMGT", 1)
+    for binary in ("", "I")
 }
 # Of what is free; the rest is for what others do meanwhile.
 _SHARE = 0.5
 
 
-def as_bytes(memory: int | str | None, device: torch.device) -> int:
+def as_bytes(memory: float | str | None, device: torch.device) -> int:
     """A number of bytes, or a size such as `"4GiB"`; `None` is half of what is free on the device.
 
     Example:
@@ -27,14 +30,14 @@ def as_bytes(memory: int | str | None, device: torch.device) -> int:
         return int(_SHARE * _free_memory(device))
     size = memory
     if isinstance(memory, str):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*(B|[KMGT]I?B)?\s*", memory.upper())
-        size = None if match is None else int(float(match[1]) * _UNITS[match[2] or "B"])
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]I?)?B?\s*", memory.upper())
+        size = None if match is None else float(match[1]) * _UNITS[match[2] or ""]
+    if isinstance(size, bool) or not isinstance(size, Real) or not size >= 1:
         raise ValueError(
             f"memory is {memory!r}, expected a number of bytes or a size such as '512MiB' or '4GiB': what embedding "
             "may take. Leave it out for half of what is free."
         )
-    return size
+    return int(size)
 
 
 @dataclass(frozen=True)

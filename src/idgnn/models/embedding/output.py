@@ -27,13 +27,7 @@ def embed(
 ) -> Tensor:
     """:meth:`idgnn.IDGNN.embed`."""
     shape = embedding_shape(model, data, roots)
-    if out is None:
-        into = torch.empty(shape, dtype=model.lin_in.weight.dtype)
-    else:
-        into = torch.from_numpy(out) if isinstance(out, np.ndarray) else out
-        if not isinstance(into, Tensor) or into.shape != shape:
-            found = f"has shape {list(into.shape)}" if isinstance(into, Tensor) else f"is a {type(into).__name__}"
-            raise ValueError(f"out {found}, expected a tensor or numpy array of shape {list(shape)}: a row per root.")
+    into = torch.empty(shape, dtype=model.lin_in.weight.dtype) if out is None else _writable(out, shape)
     with Bar(shape[0], progress) as bar:
 
         def finished(positions: Tensor, values: Tensor, done: int) -> None:
@@ -41,6 +35,21 @@ def embed(
             bar.advance(positions.numel())
 
         embed_by_chunks(model, data, roots, memory, finished)
+    return into
+
+
+def _writable(out: Tensor | np.ndarray, shape: torch.Size) -> Tensor:
+    """The array as a tensor on the same memory, if embeddings can be written to it."""
+    expected = f"expected a tensor or numpy array of numbers like float32, of shape {list(shape)}: a row per root."
+    if not isinstance(out, Tensor | np.ndarray):
+        raise ValueError(f"out is a {type(out).__name__}, {expected}")
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ValueError('out is read-only, expected an array that can be written to: a memmap with mode "r+" or "w+".')
+    into = torch.from_numpy(out) if isinstance(out, np.ndarray) else out
+    if into.shape != shape or not into.is_floating_point():
+        raise ValueError(f"out has shape {list(into.shape)} and dtype {into.dtype}, {expected}")
+    if any(step == 0 and size > 1 for step, size in zip(into.stride(), into.shape, strict=True)):
+        raise ValueError("out is expanded: several of its entries are one place in memory. Pass out.contiguous().")
     return into
 
 

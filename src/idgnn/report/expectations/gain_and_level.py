@@ -65,12 +65,12 @@ def level_check(ours: Gain, published: Gain) -> Check | None:
 
 
 def _needed_gain(published: Gain) -> float | None:
-    return None if published.gain is None else published.gain - published.deviation
+    return None if published.gain is None else printed(published.gain) - printed(published.deviation)
 
 
 def _needed_level(published: Gain) -> float | None:
     best = published.identity
-    return None if best is None or best.mean is None else best.mean - (best.std or 0.0)
+    return None if best is None or best.mean is None else printed(best.mean) - printed(best.std or 0.0)
 
 
 def _block(

@@ -1,4 +1,4 @@
-"""What the kernels have in common."""
+"""How kernels are compiled and what a program of them has."""
 
 from __future__ import annotations
 
