@@ -46,7 +46,11 @@ def main() -> None:
     parser.add_argument("--most-nodes", type=int, default=1_000_000)
     parser.add_argument("--output", type=Path, default=None)
     parser.add_argument("--figure", type=Path, default=None)
+    parser.add_argument("--redraw", type=Path, default=None, help="a record to draw, without measuring anything")
     options = parser.parse_args()
+    if options.redraw is not None:
+        draw(json.loads(options.redraw.read_text())["figures"], options.figure)
+        return
     points = [
         (sweep, kind, *point)
         for sweep, each in SWEEPS.items()
@@ -165,6 +169,8 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
+    plt.rcParams["svg.fonttype"] = "none"  # text stays text
+    plt.rcParams["svg.hashsalt"] = "idgnn"
     across = {"nodes": "nodes", "mean degree": "degree", "K": "K"}
     figure, axes = plt.subplots(2, len(SWEEPS), figsize=(11, 6.4), sharey="row", layout="constrained")
     colours = dict(zip(CONTENDERS, ("#8a8f98", "#1668c7", "#d1603d"), strict=True))
@@ -187,7 +193,7 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles[::2], labels[::2], loc="outside upper center", ncols=3, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 if __name__ == "__main__":
