@@ -1,0 +1,82 @@
+"""Writes `docs/scaling.md` from a record of `benchmarks.scaling`: `python -m benchmarks.scaling_page`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from idgnn.training.files import write_text
+
+RECORD = Path("benchmarks/results/scaling.json")
+PAGE = Path("docs/scaling.md")
+HEAD = """# How the cost grows
+
+Exact ID-GNN-Full embeddings of all nodes of random graphs by a GCN of width {width}: the plain GNN, ours (`IDGNN.embed`),
+and ego networks (Algorithm 1 of the paper). "With hubs", one end of each edge is drawn in favour of a few nodes, so that the
+largest degree grows with the graph, up to {hub:,}. {threads} thread(s) of an {processor}, on a machine with other work to
+do; ego networks were run for up to 200 nodes, and their figures scaled to all. `python -m benchmarks.scaling` gives all
+figures ([`{record}`](../{record})).
+
+![Messages and seconds against nodes, mean degree and depth](figures/scaling.svg)
+
+Dashed lines are graphs with hubs.
+"""
+TITLES = {
+    "nodes": ("nodes", "Nodes (mean degree 8, *K* = 3)"),
+    "mean degree": ("degree", "Mean degree (20,000 nodes, *K* = 3)"),
+    "K": ("K", "Depth *K* (20,000 nodes, mean degree 4)"),
+}
+COLUMNS = ("rows, ours", "messages, ours", "seconds, plain", "ours", "ego networks", "ego : ours")
+SLOPES = (("ours", "messages"), ("ours", "seconds"), ("ego", "messages"), ("ego", "seconds"))
+TAIL = """
+For *K* up to 3 cost is linear in the edges, hubs or not: a coloured row receives only what the colour changes, and for
+*K* = 3 that comes from its neighbours and from triangles. Every second layer beyond that takes the balls one step further,
+and with hubs two steps are most of the graph. In training, and for layers that do not sum (GAT, SAGE with a maximum), a row
+has all in-edges of its node, and hubs cost the square of their degree.
+"""
+
+
+def main() -> None:
+    """Reads the record and writes the page."""
+    record = json.loads(RECORD.read_text())
+    figures, machine = record["figures"], record["machine"]
+    hub = max(each["largest degree"] for each in figures)
+    lines = [HEAD.format(width=record["width"], hub=hub, record=RECORD, **machine)]
+    for sweep, (key, title) in TITLES.items():
+        lines += [f"## {title}\n", _row(sweep, "hubs", *COLUMNS), _row("---:", "---", *["---:"] * len(COLUMNS))]
+        lines += [_figure(each, key) for each in figures if each["sweep"] == sweep] + [""]
+    lines += ["## Slopes\n", "The exponent with which cost grows with the number of edges; 1 is linear.\n"]
+    heads = [f"{what}, {'ego networks' if who == 'ego' else who}" for who, what in SLOPES]
+    lines += [_row("what grows", "hubs", *heads), _row("---", "---", *["---:"] * len(heads))]
+    for sweep in ("nodes", "mean degree"):
+        for kind in ("without hubs", "with hubs"):
+            slopes = [f"{record['slopes'][f'{sweep}, {kind}, {who}: {what}']:.2f}" for who, what in SLOPES]
+            lines.append(_row(sweep, "yes" if kind == "with hubs" else "", *slopes))
+    write_text(PAGE, "\n".join([*lines, TAIL]))
+
+
+def _figure(each: dict[str, Any], key: str) -> str:
+    plain, ours, ego = (each[who] for who in ("plain", "ours", "ego"))
+    return _row(
+        f"{each[key]:,}",
+        "yes" if each["graph"] == "with hubs" else "",
+        f"{ours['rows']:,}",
+        f"{ours['messages']:,}",
+        *(_rounded(who["seconds"]) for who in (plain, ours, ego)),
+        _rounded(ego["seconds"] / ours["seconds"]),
+    )
+
+
+def _rounded(value: float) -> str:
+    """Two digits."""
+    value = float(f"{value:.2g}")
+    return f"{value:,.0f}" if value >= 10 else f"{value:g}"
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main()
