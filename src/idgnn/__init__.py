@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from idgnn.models.settings import ModelSettings
     from idgnn.tasks.settings import TaskSettings
     from idgnn.training.options import TrainOptions
+    from idgnn.training.root_loader import RootLoader
     from idgnn.training.train import train
     from idgnn.training.trained import Run
 
@@ -37,6 +38,7 @@ _MODULE_OF = {
     "ModelSettings": "idgnn.models.settings",
     "NodeHead": "idgnn.models.heads",
     "PairHead": "idgnn.models.heads",
+    "RootLoader": "idgnn.training.root_loader",
     "Run": "idgnn.training.trained",
     "TaskSettings": "idgnn.tasks.settings",
     "ToIdentityGraph": "idgnn.identity.identity_graph",
@@ -61,6 +63,7 @@ __all__ = [
     "ModelSettings",
     "NodeHead",
     "PairHead",
+    "RootLoader",
     "Run",
     "TaskSettings",
     "ToIdentityGraph",

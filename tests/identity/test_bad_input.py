@@ -70,7 +70,7 @@ BAD_GRAPHS = {
 BAD_QUERIES = {
     "a root beyond the last": (torch.tensor([0, 3]), r"the queried nodes names? node 3.* 3 nodes.*from 0 to 2"),
     "a negative root": (torch.tensor([-1]), r"the queried nodes names? node -1.* 3 nodes"),
-    "no roots": (torch.empty(0, dtype=torch.long), r"no nodes were queried.*queries=None"),
+    "no roots": (torch.empty(0, dtype=torch.long), r"no nodes were queried.*Pass None"),
     "roots of floats": (torch.tensor([0.0]), r"dtype torch.float32, expected whole numbers"),
     # mask.long() would ask for nodes 0 and 1 again and again.
     "a mask": (torch.tensor([True, False, True]), r"dtype torch.bool.*nonzero\(\)"),

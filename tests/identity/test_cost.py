@@ -65,9 +65,9 @@ def test_no_nodes_cost_nothing():
 )
 def test_a_graph_that_does_not_fit_is_refused_before_it_is_built(monkeypatch, data, queries):
     told = identity_cost(data, 2, queries)
-    monkeypatch.setattr(cost, "_free_memory", lambda device: told.bytes)
+    monkeypatch.setattr(cost, "free_memory", lambda device: told.bytes)
     assert identity_graph(data, 2, queries).num_nodes == told.rows
-    monkeypatch.setattr(cost, "_free_memory", lambda device: told.bytes - 1)
+    monkeypatch.setattr(cost, "free_memory", lambda device: told.bytes - 1)
     with pytest.raises(ValueError, match=r"would have .* rows and .* edges and take .*, but .* are free") as refused:
         identity_graph(data, 2, queries)
     message = str(refused.value)
@@ -79,4 +79,4 @@ def test_a_graph_that_does_not_fit_is_refused_before_it_is_built(monkeypatch, da
 
 
 def test_free_memory_is_asked_of_the_machine():
-    assert 2**20 < cost._free_memory(torch.device("cpu")) < 2**50
+    assert 2**20 < cost.free_memory(torch.device("cpu")) < 2**50

@@ -96,9 +96,9 @@ def test_what_does_not_fit_is_refused_and_what_fits_is_not(data, graph, num_laye
     asked = data.draw(queries(graph.num_nodes))
     told = identity_cost(graph, num_layers, asked)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cost, "_free_memory", lambda device: told.bytes)
+        patch.setattr(cost, "free_memory", lambda device: told.bytes)
         assert identity_graph(graph, num_layers, asked).num_nodes == told.rows
-        patch.setattr(cost, "_free_memory", lambda device: told.bytes - 1)
+        patch.setattr(cost, "free_memory", lambda device: told.bytes - 1)
         with pytest.raises(ValueError, match=f"{told.rows:,} rows and {told.edges:,} edges"):
             identity_graph(graph, num_layers, asked)
 

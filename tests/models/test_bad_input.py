@@ -244,7 +244,7 @@ def test_bad_counts_are_refused():
 
 
 def test_an_identity_graph_beyond_the_memory_is_refused_by_the_model(monkeypatch):
-    monkeypatch.setattr(cost, "_free_memory", lambda device: 3000)
+    monkeypatch.setattr(cost, "free_memory", lambda device: 3000)
     model = network("gin")
     with pytest.raises(ValueError, match=r"rows and .* edges and take .*, but 2.9 KiB are free.*AddCycleCounts"):
         model(X, EDGE_INDEX)

@@ -86,7 +86,10 @@ def test_classes_loss_and_accuracy_by_hand(rows):
     assert math.isclose(accuracy, sum(right) / len(right), rel_tol=1e-6)
 
 
-@given(st.lists(st.floats(-1000, 1000, width=32), min_size=2, max_size=12))
+SPREAD = st.floats(-1000, 1000, width=32).map(lambda value: value if abs(value) > 1e-30 else 0.0)
+
+
+@given(st.lists(SPREAD, min_size=2, max_size=12))
 def test_a_quantity_is_standardised_for_the_loss_and_read_in_its_own_unit(values):
     target = torch.tensor(values)
     objective = Quantity.of(target)
@@ -104,6 +107,13 @@ def test_a_quantity_is_standardised_for_the_loss_and_read_in_its_own_unit(values
         standard = (target.double() - objective.mean) / objective.scale
         assert abs(float(standard.mean())) < 1e-6 * size / objective.scale
         assert math.isclose(float(standard.std()), 1, rel_tol=1e-6)
+
+
+def test_a_spread_that_float32_cannot_hold_is_none():
+    target = torch.tensor([0.0, 0.0, 1e-45])
+    objective = Quantity.of(target)
+    assert objective.scale == 1
+    assert float(objective.loss(torch.zeros(3, 1), target)) == 0
 
 
 @pytest.mark.parametrize("target", [torch.tensor([3.0]), torch.tensor([3.0, 3.0]), torch.tensor([3, 3, 3])])

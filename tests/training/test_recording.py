@@ -29,7 +29,7 @@ def test_graphs_are_dealt_into_new_batches_every_so_many_epochs(times):
     trainer = trainer_for(problem_for("shortest-path"), replace(QUICK, device="cpu", redeal=times, epochs=2 * times))
     dealt = []
     for _ in range(2 * times):
-        dealt.append({frozenset(batch.tolist()) for batch in trainer._deal()})
+        dealt.append({frozenset(batch.tolist()) for batch in trainer._deal(trainer.train.num_graphs)})
         trainer.epoch += 1
     assert all(each == dealt[0] for each in dealt[:times])
     assert all(each == dealt[times] for each in dealt[times:])

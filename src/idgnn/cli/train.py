@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -52,31 +53,41 @@ class Train:
     def __call__(self) -> None:
         """Trains, shows how it goes, and says what came of it."""
         from idgnn.cli.summary import show_runs
+        from idgnn.training.processes import joined
+
+        jobs = self._jobs()
+        with joined(jobs[0][0].training.device) as processes:
+            if not processes.first:
+                warnings.simplefilter("ignore")  # the first one says it all
+            runs = [self._train(settings, folder, processes.first) for settings, folder in jobs]
+            if processes.first:
+                show_runs(runs)
+
+    def _jobs(self) -> list[tuple[RunSettings, Path]]:
+        """What is trained, and where it is recorded."""
         from idgnn.training.record import RunFolder
 
         if self.resume is not None:
             if replace(self, resume=None, track=None) != Train():
                 raise ValueError("a run that is resumed has its own settings. Leave all others out beside --resume.")
-            show_runs([self._train(RunFolder(self.resume).settings(), self.resume, resume=True)])
-            return
+            return [(RunFolder(self.resume).settings(), self.resume)]
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise ValueError(f"seeds are {list(self.seeds)}, expected at least one, and none of them twice.")
         if self.task is None:
             raise ValueError("no task was given. Add --task, for example --task node-classification.")
         task = TaskSettings(**asdict(self.task_details), name=self.task)
         data = self.files.source(self.dataset)
-        runs = []
-        for seed in self.seeds:
-            settings = RunSettings(data, task, self.model, self.training, self.selection, seed)
-            runs.append(self._train(settings, _new_folder(self.runs, settings), resume=False))
-        show_runs(runs)
+        jobs = [RunSettings(data, task, self.model, self.training, self.selection, seed) for seed in self.seeds]
+        return [(settings, _new_folder(self.runs, settings)) for settings in jobs]
 
-    def _train(self, settings: RunSettings, folder: Path, resume: bool) -> Run:
+    def _train(self, settings: RunSettings, folder: Path, first: bool) -> Run:
         from idgnn.cli.progress import Progress
         from idgnn.training.callbacks import tracker
         from idgnn.training.train import train
 
-        callbacks = [Progress(folder), *([] if self.track is None else [tracker(self.track, folder)])]
+        callbacks = []
+        if first:  # of several processes one tells how it goes
+            callbacks = [Progress(folder), *([] if self.track is None else [tracker(self.track, folder)])]
         return train(
             settings.data,
             settings.task,
@@ -85,7 +96,7 @@ class Train:
             selection=settings.selection,
             seed=settings.seed,
             folder=folder,
-            resume=resume,
+            resume=self.resume is not None,
             callbacks=callbacks,
         )
 

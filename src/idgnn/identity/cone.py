@@ -33,14 +33,17 @@ class Cone:
     arrival: Tensor  # [rows] d(colour, node): the round after which the colour has arrived
 
 
-def cones(links: Links, num_layers: int, queries: Queries) -> Iterator[Cone]:
-    """The cones of all colours, some colours at a time so that memory stays bounded."""
+def cones(links: Links, num_layers: int, queries: Queries, symmetric: bool | None = None) -> Iterator[Cone]:
+    """The cones of all colours, some colours at a time so that memory stays bounded.
+
+    `symmetric` says whether every edge around the queries has its reverse; without it the edges are looked at.
+    """
     num_nodes, into, out = links.num_nodes, links.into, links.out
     if num_nodes == 0:
         yield Cone(into.ptr.new_empty(0), into.ptr.new_empty(0))
         return
     # Undirected: what the colour reaches in floor(K / 2) steps is back in as many, and nothing further is.
-    mirrored = queries.own and is_symmetric(links.edge_index, num_nodes)
+    mirrored = queries.own and (is_symmetric(links.edge_index, num_nodes) if symmetric is None else symmetric)
     key = torch.unique(queries.colour * num_nodes + queries.node)
     for chunk in _chunks(key, num_nodes, num_layers, into, out):
         colour = chunk // num_nodes

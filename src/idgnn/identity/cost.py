@@ -52,7 +52,7 @@ def identity_cost(data: Data, num_layers: int, queries: Tensor | None = None) ->
 
 def check_fits(data: Data, links: Links, num_layers: int, queries: Queries, times: int) -> None:
     """Refuses an identity graph that would not fit into the memory that is free, if `times` its size is needed."""
-    free = _free_memory(links.edge_index.device) // times
+    free = free_memory(links.edge_index.device) // times
     # A bound is cheap to know; only if that is too much is the real cost worth finding out.
     if _upper_bound(data, links, num_layers, queries) <= free:
         return
@@ -64,9 +64,20 @@ def check_fits(data: Data, links: Links, num_layers: int, queries: Queries, time
     if cost.bytes > free:
         raise TooLargeError(
             f"the identity graph would have {enough}{cost.rows:,} rows and {cost.edges:,} edges and take {enough}"
-            f"{_size(cost.bytes)}{f', and {times} times that to run on' if times > 1 else ''}, but "
-            f"{_size(free * times)} are free. Use fewer layers, query some of the nodes at a time "
+            f"{readable(cost.bytes)}{f', and {times} times that to run on' if times > 1 else ''}, but "
+            f"{readable(free * times)} are free. Use fewer layers, query some of the nodes at a time "
             "(queries=...), or use ID-GNN-Fast (idgnn.AddCycleCounts), which needs no identity graph."
+        )
+
+
+def check_room(rows: int, edges: int) -> None:
+    """Refuses a batch of rows and edges if what a network takes to run on them is not free in main memory."""
+    times = 8  # as for a whole identity graph: idgnn.models.planner
+    needed, free = times * (rows * _ROW_BYTES + edges * _EDGE_BYTES), free_memory(torch.device("cpu"))
+    if needed > free:
+        raise TooLargeError(
+            f"the batch has {rows:,} rows and {edges:,} edges and takes about {readable(needed)}, but "
+            f"{readable(free)} are free. Use smaller batches, or draw some of the neighbours of each node (fanout)."
         )
 
 
@@ -98,13 +109,15 @@ def _edge_bytes(data: Data) -> int:
     return _EDGE_BYTES + sum(value[:1].numel() * value.element_size() for value in carried)
 
 
-def _free_memory(device: torch.device) -> int:
+def free_memory(device: torch.device) -> int:
+    """Bytes that nobody uses at the moment."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     return psutil.virtual_memory().available
 
 
-def _size(size: float) -> str:
+def readable(size: float) -> str:
+    """Bytes as people write them, such as 1.5 GiB."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.1f} {unit}"

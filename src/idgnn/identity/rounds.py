@@ -9,6 +9,7 @@ own only once the colour has arrived, :math:`d(v, u) \le k`, and only while the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -72,29 +73,46 @@ def trimmed(graph: IdentityGraph, num_layers: int, first_loop: int | None = None
     With `first_loop`, the number of edges of the original graph, every row has exactly one self-loop; it travels on
     edge `first_loop + node`.
     """
-    into = _incoming(Rows.of(graph), first_loop)
+    into = with_loops(Rows.of(graph), first_loop)
     plain_of = graph.plain_row[graph.node]
-    targets, answer = torch.unique(graph.query_row, return_inverse=True)
+
+    def heard(targets: Tensor, depth: int) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor]:
+        # Before the colour arrives, a row's state is the plain one and is read there.
+        every = torch.arange(graph.arrival.numel(), device=targets.device)
+        state = torch.where(graph.arrival <= depth, every, plain_of)
+        owner, position = into.expand(targets)
+        return (state[into.neighbour[position]], owner, into.edge[position]), state[targets]
+
+    return backwards(heard, graph.query_row, graph.node, graph.coloured, num_layers)
+
+
+Heard = Callable[[Tensor, int], tuple[tuple[Tensor, Tensor, Tensor], Tensor]]
+"""Of target rows and a depth: the messages into them (source row, number of the target, edge), and for each target the
+row that holds its own state at that depth."""
+
+
+def backwards(heard: Heard, query_row: Tensor, node: Tensor, coloured: Tensor, num_layers: int) -> Schedule:
+    """The rows that each round needs, found backwards from those that answer: `query_row` `[queries]`.
+
+    Of every row, `node` is the node that it is a copy of, and `coloured` whether its messages are.
+    """
+    targets, answer = torch.unique(query_row, return_inverse=True)
     rounds: list[Round] = []
     for depth in range(num_layers - 1, -1, -1):
-        # Before the colour arrives, a row's state is the plain one and is read there.
-        state = torch.where(graph.arrival <= depth, torch.arange(graph.arrival.numel(), device=answer.device), plain_of)
-        owner, position = into.expand(targets)
-        source, previous = state[into.neighbour[position]], state[targets]
-        needed = torch.zeros_like(graph.coloured)
+        (source, owner, edge), previous = heard(targets, depth)
+        needed = torch.zeros_like(coloured)
         needed[source] = True
         needed[previous] = True
-        sources, place = _plain_first(needed, graph.coloured)
-        split = sources.numel() - int(graph.coloured[sources].sum())
-        messages = (place[source], owner, into.edge[position])
-        rounds.append(_round(messages, place[previous], split, sources.numel()))
+        sources, place = _plain_first(needed, coloured)
+        split = sources.numel() - int(coloured[sources].sum())
+        rounds.append(_round((place[source], owner, edge), place[previous], split, sources.numel()))
         targets = sources
-    return Schedule(graph.node[targets], tuple(reversed(rounds)), answer)
+    return Schedule(node[targets], tuple(reversed(rounds)), answer)
 
 
 def whole(rows: Rows, num_layers: int, first_loop: int | None = None) -> Schedule:
     """Every row of an identity graph, or of ego networks, in every round: the plain twin of :func:`trimmed`."""
-    into = _incoming(rows, first_loop)
+    into = with_loops(rows, first_loop)
     order, place = _plain_first(torch.ones_like(rows.coloured), rows.coloured)
     owner, position = into.expand(order)
     every = torch.arange(order.numel(), device=order.device)
@@ -103,7 +121,7 @@ def whole(rows: Rows, num_layers: int, first_loop: int | None = None) -> Schedul
     return Schedule(rows.node[order], (round_,) * num_layers, place[rows.query_row])
 
 
-def _incoming(rows: Rows, first_loop: int | None) -> Adjacency:
+def with_loops(rows: Rows, first_loop: int | None) -> Adjacency:
     """The in-neighbours of every row; with `first_loop` each row has exactly one self-loop, and it comes last."""
     edge_index, edge = rows.edge_index, rows.edge
     if first_loop is not None:

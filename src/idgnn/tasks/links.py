@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
@@ -66,15 +65,16 @@ def links_of_one_graph(
         if part > 0:
             left = link_split(left, part / rest, generator, directed)
             held_out[name], rest = left.edge_label_index, rest - part
-    made = {"train": link_split(left, share, generator, directed)}
-    for name, positives in held_out.items():
-        made[name] = copy(left)
-        made[name].edge_label_index = positives
+    train = link_split(left, share, generator, directed)
+    for name, positives in {"train": train.edge_label_index, **held_out}.items():
+        _check_asked(positives.size(1) > 0, name)
     known = link_split(graph, 0.0, generator, directed).known_edge_index  # no negative is an edge of another part
-    for name, part in made.items():
-        part.known_edge_index = known
-        _check_asked(part.edge_label_index.size(1) > 0, name)
-    return {name: _part([part]) for name, part in made.items()}
+    train.known_edge_index = left.known_edge_index = known
+    # The graph may be large: what parts have in common they share.
+    parts, later = {"train": _part([train])}, _part([left])
+    for name, positives in held_out.items():
+        parts[name] = replace(later, x=parts["train"].x, positives=positives)
+    return parts
 
 
 def _part(graphs: Sequence[Data]) -> LinkPart:

@@ -71,10 +71,13 @@ def _one_graph(dataset: Dataset, settings: TaskSettings, seed: int) -> Problem:
     ids = known.queries.tolist() if settings.split == "provided" else list(range(known.target.numel()))
     split = _split(dataset, settings, seed, ids, classes)
     place = {query: i for i, query in enumerate(ids)} if settings.split == "provided" else None
+    whole = stack(settings.level, [graph], [known.queries], [known.target])
+    assert whole.queries is not None and whole.target is not None
     parts = {}
     for name, chosen in split.items():
         index = torch.tensor(chosen if place is None else [place[query] for query in chosen])
-        parts[name] = stack(settings.level, [graph], [known.queries[..., index]], [known.target[index]])
+        # The graph may be large: all parts hold the same one.
+        parts[name] = replace(whole, queries=whole.queries[..., index], target=whole.target[index])
     return _problem(settings, parts, {name: [0] for name in parts})
 
 

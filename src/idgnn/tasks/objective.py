@@ -156,7 +156,8 @@ class Quantity:
         """Standardised by the targets that are trained on."""
         target = target.double()
         scale = target.std().item() if target.numel() > 1 else 0.0
-        return Quantity(target.mean().item(), scale if scale > 0 else 1.0)
+        # A spread that float32 cannot hold is none.
+        return Quantity(target.mean().item(), scale if scale > torch.finfo(torch.float32).tiny else 1.0)
 
     def as_dict(self) -> dict[str, Any]:
         """Its kind and the scale."""

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from idgnn.identity.checks import check_whole
 from idgnn.training.batches import Batches, GraphBatch
 from idgnn.training.devices import is_out_of_memory
+from idgnn.training.processes import ALONE, Processes
+from idgnn.training.root_batches import RootBatches
 
 
 @dataclass(frozen=True)
@@ -23,29 +25,40 @@ class Answers:
 
 
 @torch.no_grad()
-def answer(model: nn.Module, run: Callable[[GraphBatch], Tensor], batches: Batches, batch_size: int) -> Answers:
+def answer(
+    model: nn.Module,
+    run: Callable[[GraphBatch], Tensor],
+    batches: Batches | RootBatches,
+    batch_size: int,
+    processes: Processes = ALONE,
+) -> Answers:
     """What `run` computes with a model in evaluation mode.
 
-    Batches have at most `batch_size` graphs, and fewer if memory runs out.
+    Batches have at most `batch_size` graphs, or queries, and fewer if memory runs out. Several processes each answer
+    for a share, and all of them return the whole.
     """
     check_whole(batch_size, "batch_size", "the graphs in a batch")
     was_training = model.training
-    part, found, first = batches.part, [], 0
+    part, found = batches.part, []
+    mine = processes.share(torch.arange(batches.num_items))
+    waiting = list(mine.split(batch_size)) if mine.numel() else []
     model.eval()
     try:
-        while first < part.num_graphs:
-            graphs = torch.arange(first, min(first + batch_size, part.num_graphs))
+        while waiting:
             try:
-                found.append(run(batches.cut(graphs)).float())
-                first += graphs.numel()
+                for batch in batches.each(list(waiting)):
+                    found.append(run(batch).float())
+                    waiting.pop(0)
             except Exception as error:
-                if not is_out_of_memory(error) or graphs.numel() == 1:
+                if not is_out_of_memory(error) or waiting[0].numel() == 1:
                     raise
-                batch_size = -(-graphs.numel() // 2)
+                waiting = list(torch.cat(waiting).split(-(-waiting[0].numel() // 2)))
     finally:
         model.train(was_training)
-    owner = torch.arange(part.num_graphs, device=part.owner.device) if part.level == "graph" else part.query_owner
-    return Answers(torch.cat(found), part.target, owner)
+    out = processes.gather(found)
+    owner = torch.arange(part.num_graphs) if part.level == "graph" else part.query_owner
+    target = None if part.target is None else part.target.to(out.device)
+    return Answers(out, target, owner.to(out.device))
 
 
 def predictions(network: Callable[..., Tensor]) -> Callable[[GraphBatch], Tensor]:

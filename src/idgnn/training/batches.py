@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Protocol
 
 import torch
@@ -44,6 +46,7 @@ class GraphBatch:
     graph: Tensor  # [embeddings] the graph, within the batch, that each belongs to
     num_graphs: int
     target: Tensor | None  # [queries], or [graphs] if graphs are asked about
+    weight: float = 1.0  # of its loss among those of all processes, 1 if all have equal shares of a batch
 
 
 class Batches:
@@ -67,6 +70,20 @@ class Batches:
         except (TooLargeError, torch.OutOfMemoryError):
             self.whole = None
 
+    @property
+    def num_items(self) -> int:
+        """What is dealt into batches: the graphs."""
+        return self.part.num_graphs
+
+    def count(self, graphs: Tensor) -> int:
+        """How many answers a batch of these graphs has."""
+        return graphs.numel() if self.part.level == "graph" else int(self._num_queries[graphs].sum())
+
+    def each(self, deals: Sequence[Tensor], draw: int = 0) -> Iterator[GraphBatch]:
+        """A batch of each of several lots of graphs; nothing is drawn for it."""
+        for graphs in deals:
+            yield self.cut(graphs)
+
     def cut(self, graphs: Tensor) -> GraphBatch:
         """The batch of these graphs `[graphs]`, ids on the CPU."""
         if self.whole is None:
@@ -77,6 +94,11 @@ class Batches:
         if target is not None:
             target = target[graphs.to(target.device)] if self.part.level == "graph" else cut.take(target, queries)
         return GraphBatch(ready, cut.graph(queries), graphs.numel(), target)
+
+    @cached_property
+    def _num_queries(self) -> Tensor:
+        """Of each graph, on the CPU."""
+        return torch.bincount(self.part.query_owner, minlength=self.part.num_graphs).cpu()
 
     def _prepare(self, part: Part) -> Prepared:
         with warnings.catch_warnings():

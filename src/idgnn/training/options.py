@@ -16,6 +16,12 @@ class TrainOptions:
     """Passes over the training graphs."""
     batch_size: int = 128
     """Graphs in a batch; halved by itself when memory runs out."""
+    roots: int | None = None
+    """Nodes or pairs in a batch, in place of graphs, for large graphs; halved by itself when memory runs out."""
+    fanout: tuple[int, ...] = ()
+    """With roots: train on at most so many in-neighbours of a node in each hop (15 10 5); unless given, on all."""
+    workers: int = 0
+    """With roots: processes that prepare batches beside training."""
     lr: float = 0.01
     """Learning rate at the start."""
     schedule: Literal["cosine", "constant"] = "cosine"
@@ -33,14 +39,36 @@ class TrainOptions:
     redeal: int = 1
     """Epochs between two deals of the graphs into batches."""
     record: bool = False
-    """On CUDA: record the step of each batch as a CUDA graph, and replay it until the next deal (set redeal to 20)."""
+    """On CUDA: record the step of each batch as a CUDA graph, and replay it until the next deal (set redeal to 50)."""
     compile: bool = False
     """Compile the network with torch.compile; the first epoch then takes minutes."""
 
     def __post_init__(self) -> None:
         check_choices(self)
         check_counts(self, ("epochs", "batch_size", "eval_every", "redeal"))
+        self._check_roots()
         if not self.lr > 0:
             raise ValueError(f"lr is {self.lr}, expected a learning rate above 0, for example 0.01.")
         if not self.weight_decay >= 0:
             raise ValueError(f"weight_decay is {self.weight_decay}, expected 0 or more.")
+
+    def _check_roots(self) -> None:
+        if isinstance(self.workers, bool) or not isinstance(self.workers, int) or self.workers < 0:
+            raise ValueError(f"workers is {self.workers!r}, expected a whole number of at least 0.")
+        for most in self.fanout:
+            if isinstance(most, bool) or not isinstance(most, int) or (most < 1 and most != -1):
+                raise ValueError(
+                    f"fanout is {list(self.fanout)}, expected whole numbers of at least 1, or -1 for all: the most "
+                    "in-neighbours of a node in each hop, for example 15 10 5."
+                )
+        if self.roots is None:
+            if self.fanout or self.workers:
+                name = "fanout" if self.fanout else "workers"
+                raise ValueError(f"{name} is for batches of nodes or pairs. Say how many are in one: roots, say 512.")
+            return
+        check_counts(self, ("roots",))
+        if self.record:
+            raise ValueError(
+                "record replays batches of whole graphs, but with roots every batch is another part of a graph. Leave "
+                "one of them out."
+            )

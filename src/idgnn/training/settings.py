@@ -42,12 +42,17 @@ class RunSettings:
                 data if isinstance(data, str) else _files(data),
                 TaskSettings(**_known(TaskSettings, values["task"])),
                 ModelSettings(**_known(ModelSettings, values["model"])),
-                TrainOptions(**_known(TrainOptions, values["training"])),
+                _training(values["training"]),
                 Selection(**_known(Selection, values["selection"])),
                 values["seed"],
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"the settings of the run are not complete: {error!r}. Start it again.") from None
+
+
+def _training(values: dict[str, Any]) -> TrainOptions:
+    known = _known(TrainOptions, values)
+    return TrainOptions(**{**known, "fanout": tuple(known.get("fanout", ()))})
 
 
 def _files(values: dict[str, Any]) -> FileSource:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,12 @@ from idgnn.tasks.make import make_problem
 from idgnn.tasks.part import as_list
 from idgnn.tasks.problem import Problem
 from idgnn.tasks.settings import TaskName, TaskSettings
+from idgnn.training.answers import Answers
 from idgnn.training.callbacks import Callback
 from idgnn.training.checkpoint import load_checkpoint, save_checkpoint
 from idgnn.training.epoch import Epoch
 from idgnn.training.options import TrainOptions
+from idgnn.training.processes import Processes, joined
 from idgnn.training.record import PREDICTIONS, RunFolder
 from idgnn.training.seeds import seed_of
 from idgnn.training.settings import RunSettings
@@ -50,6 +53,9 @@ def train(
     callbacks: Sequence[Callback] = (),
 ) -> Run:
     """Trains a network on a dataset by name, on files, or on graphs.
+
+    Started by `torchrun`, it trains by all processes together. Each of them returns the run; the first alone writes
+    and calls back.
 
     Args:
         data: The name of a dataset, files, a graph or graphs.
@@ -81,14 +87,16 @@ def train(
         selection or Selection(),
         seed,
     )
-    dataset = read_data(settings) if isinstance(data, str | FileSource) else Dataset(PYTHON, as_list(data))
     files = None if folder is None else RunFolder(Path(folder))
-    if files is None:
-        if resume:
-            raise ValueError("resume goes on with the run in a folder, but no folder was given. Name it.")
-        return _train(settings, dataset, None, resume, callbacks)
-    with files.alone():
-        return _train(settings, dataset, files, resume, callbacks)
+    if files is None and resume:
+        raise ValueError("resume goes on with the run in a folder, but no folder was given. Name it.")
+    with joined(settings.training.device) as processes:
+        with processes.one_before_others():  # what has to be downloaded or cached is there for the others
+            dataset = read_data(settings) if isinstance(data, str | FileSource) else Dataset(PYTHON, as_list(data))
+        if not processes.first:
+            return _train(settings, dataset, files, resume, (), processes)
+        with nullcontext() if files is None else files.alone():
+            return _train(settings, dataset, files, resume, callbacks, processes)
 
 
 def read_data(settings: RunSettings) -> Dataset:
@@ -105,7 +113,12 @@ def read_data(settings: RunSettings) -> Dataset:
 
 
 def _train(
-    settings: RunSettings, dataset: Dataset, files: RunFolder | None, resume: bool, callbacks: Sequence[Callback]
+    settings: RunSettings,
+    dataset: Dataset,
+    files: RunFolder | None,
+    resume: bool,
+    callbacks: Sequence[Callback],
+    processes: Processes,
 ) -> Run:
     problem = make_problem(dataset, settings.task, settings.seed)
     torch.manual_seed(seed_of(settings.seed, "weights"))
@@ -122,29 +135,33 @@ def _train(
     }
     if isinstance(settings.data, FileSource):
         _say_what_is_not_read(problem, model, settings.model.conv)
-    trainer = Trainer(model, problem, settings.training, settings.seed)
+    trainer = Trainer(model, problem, settings.training, settings.seed, processes)
+    written = files if processes.first else None
     epochs: list[Epoch] = []
     if files is not None and resume:
         epochs = _go_on(files, settings, record, trainer)
-    elif files is not None:
-        files.begin(settings, record["dataset"], record["task"])
+    elif written is not None:
+        written.begin(settings, record["dataset"], record["task"])
     for callback in callbacks:
         callback.begin({"settings": settings.as_dict(), **record}, num_parameters(model))
     result = None
     try:
         for epoch in trainer.epochs():
             epochs.append(epoch)
-            if files is not None:
-                files.add(epoch)
-                save_checkpoint(trainer, files.checkpoint)
+            if written is not None:
+                written.add(epoch)
+                save_checkpoint(trainer, written.checkpoint)
             for callback in callbacks:
                 callback.epoch(epoch)
         result = _result(trainer, epochs)
         model = trainer.finish()
         if files is not None:
-            write_table(_predictions(trainer, problem, dataset), files.path / PREDICTIONS)
-            model.save(files.path)
-            files.finish(result)
+            answers = {name: trainer.answer(name) for name in problem.held_out}  # by all processes
+            if written is not None:
+                write_table(_predictions(answers, problem, dataset), written.path / PREDICTIONS)
+                model.save(written.path)
+                written.finish(result)
+            processes.wait()
     finally:
         for callback in callbacks:
             callback.end(result)
@@ -173,7 +190,10 @@ def _go_on(files: RunFolder, settings: RunSettings, record: dict[str, Any], trai
         )
     if files.checkpoint.is_file():
         load_checkpoint(trainer, files.checkpoint)
-    return files.forget_after(trainer.epoch)
+    trainer.processes.wait()  # from here on the first one writes
+    if trainer.processes.first:
+        return files.forget_after(trainer.epoch)
+    return [epoch for epoch in files.epochs() if epoch.epoch <= trainer.epoch]
 
 
 def _result(trainer: Trainer, epochs: list[Epoch]) -> dict[str, Any]:
@@ -189,12 +209,12 @@ def _result(trainer: Trainer, epochs: list[Epoch]) -> dict[str, Any]:
     }
 
 
-def _predictions(trainer: Trainer, problem: Problem, dataset: Dataset) -> Table:
+def _predictions(said: Mapping[str, Answers], problem: Problem, dataset: Dataset) -> Table:
     """What the network says about everything that was held out, beside what is true."""
     classes = problem.classes
     found: dict[str, list[Any]] = {}
     for name, part in problem.held_out.items():
-        answers, ids = trainer.answer(name), problem.graph_ids[name]
+        answers, ids = said[name], problem.graph_ids[name]
         assert answers.target is not None
         table = {
             "part": [name] * answers.target.numel(),

@@ -6,18 +6,25 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from idgnn.identity.cost import TooLargeError
+from idgnn.models.large_graph import check_fanout
 from idgnn.models.predictor import Predictor
+from idgnn.tasks.part import Part
 from idgnn.tasks.problem import Problem
 from idgnn.training.answers import Answers, answer, predictions
 from idgnn.training.batches import Batches, GraphBatch
 from idgnn.training.devices import choose_device, is_out_of_memory
 from idgnn.training.epoch import Epoch
 from idgnn.training.options import TrainOptions
+from idgnn.training.processes import ALONE, Processes, device_name
 from idgnn.training.recording import Recorder
+from idgnn.training.root_batches import RootBatches, RootSource
 from idgnn.training.seeds import generator_of, seed_of
 
 
@@ -40,12 +47,18 @@ class Trainer:
         problem: The task.
         options: How.
         seed: Of the order of the graphs, of what is drawn, and of anything random in the network.
+        processes: Those that train together. A batch is dealt among them, so its size is that of all shares together.
     """
 
-    def __init__(self, model: Predictor, problem: Problem, options: TrainOptions, seed: int = 0) -> None:
-        self.device = choose_device(options.device)
+    def __init__(
+        self, model: Predictor, problem: Problem, options: TrainOptions, seed: int = 0, processes: Processes = ALONE
+    ) -> None:
+        _check(model, problem, options, processes)
+        self.device = choose_device(device_name(options.device, processes))
         self.model, self.problem, self.options, self.seed = model.to(self.device), problem, options, seed
+        self.processes = processes
         self.network = torch.compile(self.model, dynamic=True) if options.compile else self.model
+        self.parallel = processes.parallel(cast(nn.Module, self.network))
         # A recorded step reads the learning rate from where it lies.
         self.lr: float | Tensor = torch.tensor(options.lr, device=self.device) if options.record else options.lr
         self.optimiser = torch.optim.Adam(
@@ -58,10 +71,12 @@ class Trainer:
         if options.record and self.device.type != "cuda":
             raise ValueError(f"record is for CUDA, but the device is {self.device}. Leave it out.")
         self.recorder = Recorder() if options.record else None
-        self.train = problem.train.to(self.device)
-        self.batches: Batches | None = None  # of the training part, kept while its queries stay the same
-        self.held_out = {name: Batches(part.to(self.device), model.encoder) for name, part in problem.held_out.items()}
-        self.epoch, self.batch_size = 0, options.batch_size
+        # With roots, graphs stay on the CPU, and what a batch needs of them is brought to the device.
+        self.source = None if options.roots is None else RootSource(model.encoder, options.workers, self.device)
+        self.train = problem.train if self.source else problem.train.to(self.device)
+        self.batches: Batches | RootBatches | None = None  # of the training part, kept while its queries are the same
+        self.held_out = {name: self._batches(part) for name, part in problem.held_out.items()}
+        self.epoch, self.batch_size = 0, options.roots or options.batch_size
         self.best_epoch, self.best_score, self.best_weights = 0, -math.inf, dict[str, Tensor]()
 
     def epochs(self) -> Iterator[Epoch]:
@@ -73,29 +88,25 @@ class Trainer:
         """One pass over the training graphs, and a look at the held-out ones."""
         start = time.perf_counter()
         lr = self._set_rate()
-        torch.manual_seed(seed_of(self.seed, "network", self.epoch))
+        torch.manual_seed(seed_of(self.seed, "network", self.epoch) + self.processes.rank)
         batches = self._training_batches()
         self.model.train()
         total, steps = torch.zeros((), device=self.device), 0
-        waiting = self._deal()
+        waiting = self._deal(batches.num_items)
         while waiting:
-            graphs = waiting.pop(0)
             try:
-                total += self._train_on(graphs, batches)
-                steps += 1
+                for loss in self._steps(batches, list(waiting)):
+                    total += loss
+                    steps += 1
+                    waiting.pop(0)
             except Exception as error:
-                if not is_out_of_memory(error) or graphs.numel() == 1:
+                if not is_out_of_memory(error) or waiting[0].numel() == 1:
                     raise
-                # The weights move at the end of a step, so they are what they were; BatchNorm has seen the batch.
-                self.batch_size = -(-graphs.numel() // 2)
-                warnings.warn(
-                    f"memory ran out in epoch {self.epoch + 1}: from here on batches have {self.batch_size} graphs.",
-                    HalvedBatchWarning,
-                    stacklevel=2,
-                )
-                waiting = list(torch.cat([graphs, *waiting]).split(self.batch_size))
+                self._halve(waiting[0].numel(), error)
+                waiting = list(torch.cat(waiting).split(self.batch_size))
         self.epoch += 1
-        loss = total.item() / steps  # the one place where an epoch waits for a GPU
+        self.processes.average_statistics(self.model)
+        loss = self.processes.sum(total).item() / steps  # the one place where an epoch waits for a GPU
         if not math.isfinite(loss):
             raise DivergedError(f"the loss of epoch {self.epoch} is {loss}. Try a lower learning rate than {lr:g}.")
         due = self.epoch % self.options.eval_every == 0 or self.epoch == self.options.epochs
@@ -115,7 +126,8 @@ class Trainer:
     def answer(self, name: str) -> Answers:
         """What the network says about all queries of a held-out part."""
         with self._autocast():
-            return answer(self.model, predictions(self.network), self.held_out[name], self.batch_size)
+            run = predictions(self.network)
+            return answer(self.model, run, self.held_out[name], self.batch_size, self.processes)
 
     def finish(self) -> Predictor:
         """The trained network, with the weights that the options ask for."""
@@ -123,42 +135,84 @@ class Trainer:
             self.model.load_state_dict(self.best_weights)
         return self.model
 
-    def _deal(self) -> list[Tensor]:
-        """The graphs of each batch of this epoch."""
+    def _deal(self, num_items: int) -> list[Tensor]:
+        """The graphs, or with roots the queries, of each batch of this epoch."""
         times, epoch = self.options.redeal, self.epoch
         if self.recorder is not None and epoch % times == 0:
             self.recorder.forget()
-        order = torch.randperm(self.train.num_graphs, generator=generator_of(self.seed, "order", epoch - epoch % times))
+        order = torch.randperm(num_items, generator=generator_of(self.seed, "order", epoch - epoch % times))
         batches = list(order.split(self.batch_size))
         if times == 1:
             return batches
         shuffled = torch.randperm(len(batches), generator=generator_of(self.seed, "batches", epoch))
         return [batches[i] for i in shuffled.tolist()]
 
-    def _train_on(self, graphs: Tensor, batches: Batches) -> Tensor:
-        if self.recorder is None:
-            return self._step(batches.cut(graphs))
+    def _steps(self, batches: Batches | RootBatches, deal: list[Tensor]) -> Iterator[Tensor]:
+        """A step on each batch; gives its loss, or of several processes this one's part of it."""
+        if self.recorder is not None:
+            assert isinstance(batches, Batches)
+            for graphs in deal:
+                yield self._replay(batches, graphs)
+            return
+        shares = [self.processes.share(items) for items in deal]
+        # A process that is left without a share computes the first answer as well, and it does not count.
+        lots = [share if share.numel() else items[:1] for share, items in zip(shares, deal, strict=True)]
+        for share, items, batch in zip(shares, deal, batches.each(lots, self._draw()), strict=True):
+            if self.processes.size == 1:
+                yield self._step(batch)
+                continue
+            weight = batches.count(share) / batches.count(items)  # gradients are averaged over the processes
+            yield weight * self._step(replace(batch, weight=weight * self.processes.size))
+
+    def _draw(self) -> int:
+        """The seed of what is drawn for the batches of this epoch."""
+        return seed_of(self.seed, "fanout", self.epoch)
+
+    def _replay(self, batches: Batches, graphs: Tensor) -> Tensor:
+        """A step that is recorded when its batch comes for the first time."""
 
         def make() -> Callable[[], Tensor]:
             batch = batches.cut(graphs)
             return lambda: self._step(batch)
 
+        assert self.recorder is not None
         return self.recorder.run(int(graphs[0]), make)  # a graph is in one batch alone
 
     def _step(self, batch: GraphBatch) -> Tensor:
         assert batch.target is not None
         with self._autocast():
-            out = self.network(batch.ready, batch.graph, batch.num_graphs)
+            out = self.parallel(batch.ready, batch.graph, batch.num_graphs)
         loss = self.problem.objective.loss(out, batch.target)
         self.optimiser.zero_grad()
-        loss.backward()
+        self.processes.weighted(loss, batch.weight, self.model).backward()
         self.optimiser.step()
         return loss.detach()
 
-    def _training_batches(self) -> Batches:
+    def _halve(self, size: int, error: Exception) -> None:
+        """Makes batches half as large as the one that did not fit."""
+        if self.processes.size > 1:
+            raise TooLargeError(
+                f"memory ran out with batches of {size}. Several processes cannot make them smaller as they go: resume "
+                f"with {'roots' if self.source else 'batch_size'} set to less, or start more processes."
+            ) from error
+        # The weights move at the end of a step, so they are what they were; BatchNorm has seen the batch.
+        self.batch_size = -(-size // 2)
+        what = "queries" if self.source else "graphs"
+        warnings.warn(
+            f"memory ran out in epoch {self.epoch + 1}: from here on batches have {self.batch_size} {what}.",
+            HalvedBatchWarning,
+            stacklevel=3,
+        )
+
+    def _batches(self, part: Part, fanout: tuple[int, ...] = ()) -> Batches | RootBatches:
+        if self.source is None:
+            return Batches(part.to(self.device), self.model.encoder)
+        return self.source.batches(part, fanout)
+
+    def _training_batches(self) -> Batches | RootBatches:
         part = self.train.epoch(generator_of(self.seed, "queries", self.epoch))
         if self.batches is None or part is not self.batches.part:
-            self.batches = Batches(part, self.model.encoder)
+            self.batches = self._batches(part, self.options.fanout)
             if self.recorder is not None:
                 self.recorder.forget()
         return self.batches
@@ -188,3 +242,16 @@ class Trainer:
 
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.options.precision == "bf16")
+
+
+def _check(model: Predictor, problem: Problem, options: TrainOptions, processes: Processes) -> None:
+    """Refuses options that do not fit the network, the task, or the number of processes."""
+    if options.roots is not None and problem.level == "graph":
+        raise ValueError(
+            f"roots is {options.roots}, the nodes or pairs in a batch, but the task asks about whole graphs. Leave it "
+            "out: batch_size is the number of graphs."
+        )
+    if options.fanout:
+        check_fanout(options.fanout, model.encoder.num_layers)
+    if options.record and processes.size > 1:
+        raise ValueError(f"record is for one process, but there are {processes.size}. Leave it out.")

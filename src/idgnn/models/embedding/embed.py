@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from idgnn.identity.adjacency import pointers
 from idgnn.identity.checks import check_graph, check_states
-from idgnn.identity.cost import TooLargeError, _size
+from idgnn.identity.cost import TooLargeError, readable
 from idgnn.identity.cycle_features import cycle_features
 from idgnn.identity.identity_graph import UnreachedColourWarning
 from idgnn.identity.lookup import Lookup
@@ -110,10 +110,10 @@ def _room(model: IDGNN, inputs: Inputs, memory: int) -> float:
     least = 2 * message * (busiest if named else num_edges)
     if memory < kept + least:
         raise TooLargeError(
-            f"memory is {_size(memory)}, but the plain states and the edges of {inputs.num_nodes:,} nodes take "
-            f"{_size(kept)}, and the messages into "
+            f"memory is {readable(memory)}, but the plain states and the edges of {inputs.num_nodes:,} nodes take "
+            f"{readable(kept)}, and the messages into "
             f"{f'the busiest node, {busiest:,} of them,' if named else f'all nodes, {num_edges:,} of them,'} "
-            f"{_size(least)}: expected at least {_size(kept + least)}. Give more (memory=...), or use a narrower "
+            f"{readable(least)}: expected at least {readable(kept + least)}. Give more (memory=...), or use a narrower "
             "network."
         )
     return memory - kept if named else memory - kept - least / 2

@@ -8,7 +8,7 @@ from numbers import Real
 
 import torch
 
-from idgnn.identity.cost import _free_memory
+from idgnn.identity.cost import free_memory
 
 _UNITS = {"": 1} | {
     f"{letter}{binary}": (1024 if binary else 1000) ** power
@@ -27,17 +27,20 @@ def as_bytes(memory: float | str | None, device: torch.device) -> int:
         True
     """
     if memory is None:
-        return int(_SHARE * _free_memory(device))
-    size = memory
-    if isinstance(memory, str):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]I?)?B?\s*", memory.upper())
-        size = None if match is None else float(match[1]) * _UNITS[match[2] or ""]
-    if isinstance(size, bool) or not isinstance(size, Real) or not size >= 1:
+        return int(_SHARE * free_memory(device))
+    size = _size_of(memory) if isinstance(memory, str) else float(memory) if isinstance(memory, Real) else 0.0
+    if isinstance(memory, bool) or not size >= 1:
         raise ValueError(
             f"memory is {memory!r}, expected a number of bytes or a size such as '512MiB' or '4GiB': what embedding "
             "may take. Leave it out for half of what is free."
         )
     return int(size)
+
+
+def _size_of(text: str) -> float:
+    """0 for what is no size."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]I?)?B?\s*", text.upper())
+    return 0.0 if match is None else float(match[1]) * _UNITS[match[2] or ""]
 
 
 @dataclass(frozen=True)

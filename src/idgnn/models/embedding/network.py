@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize as l2_normalize
 
 from idgnn.identity.chunks import Chunk, chunk_of, cut, row_bounds
-from idgnn.identity.cost import TooLargeError, _size
+from idgnn.identity.cost import TooLargeError, readable
 from idgnn.identity.queries import Queries
 from idgnn.models.embedding.forms import Form
 from idgnn.models.embedding.memory import Prices
@@ -132,7 +132,7 @@ class Network:
         if cost > self.room:
             raise TooLargeError(
                 f"the embedding of node {int(query.node)} alone has {rows:,} states of its own and takes about "
-                f"{_size(float(cost))}, but of the memory that was given {_size(self.room)} are left for that. Give "
-                f"about {_size(2 * (float(cost) - self.room))} more (memory=...), leave such nodes out of the roots, "
-                "use fewer layers, or use ID-GNN-Fast."
+                f"{readable(float(cost))}, but of the memory that was given {readable(self.room)} are left for that. "
+                f"Give about {readable(2 * (float(cost) - self.room))} more (memory=...), leave such nodes out of the "
+                "roots, use fewer layers, or use ID-GNN-Fast."
             )

@@ -1,0 +1,82 @@
+"""Batches of the queries of a part, in place of its graphs: what a large graph is trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from idgnn.models.idgnn import IDGNN
+from idgnn.models.large_graph import LargeGraph
+from idgnn.tasks.part import Part
+from idgnn.training.batches import GraphBatch
+from idgnn.training.preparing import Order, Preparer
+from idgnn.training.seeds import seed_of
+
+
+@dataclass(frozen=True)
+class RootBatches:
+    """Cuts batches of queries out of a part.
+
+    Args:
+        part: Graphs and queries, on the CPU.
+        preparer: For its graphs.
+        fanout: The most in-neighbours of a node in each hop; none: all of them, and answers are exact.
+        device: Where batches go.
+    """
+
+    part: Part
+    preparer: Preparer
+    fanout: tuple[int, ...]
+    device: torch.device
+
+    @property
+    def num_items(self) -> int:
+        """What is dealt into batches: the queries."""
+        return self._queries.size(-1)
+
+    def count(self, items: Tensor) -> int:
+        """How many answers a batch of these queries has."""
+        return items.numel()
+
+    def each(self, deals: Sequence[Tensor], draw: int = 0) -> Iterator[GraphBatch]:
+        """A batch of each of several lots of queries; `draw` is the seed of what is drawn for them."""
+        queries, owner, target = self._queries, self.part.query_owner, self.part.target
+        # A query is in one batch alone, so its number tells batches apart.
+        orders = [Order(queries[..., i].numpy(), self.fanout, seed_of(draw, int(i[0]))) for i in deals]
+        for items, ready in zip(deals, self.preparer.each(orders, self.device), strict=True):
+            wanted = None if target is None else target[items].to(self.device)
+            yield GraphBatch(ready, owner[items].to(self.device), self.part.num_graphs, wanted)
+
+    @property
+    def _queries(self) -> Tensor:
+        return torch.arange(self.part.x.size(0)) if self.part.queries is None else self.part.queries
+
+
+class RootSource:
+    """Makes :class:`RootBatches` for the parts of a problem. What parts have in common is worked out once.
+
+    Args:
+        encoder: What batches are prepared for.
+        workers: Processes that prepare batches of each graph.
+        device: Where batches go.
+    """
+
+    def __init__(self, encoder: IDGNN, workers: int, device: torch.device) -> None:
+        self.encoder, self.workers, self.device = encoder, workers, device
+        self._held: list[tuple[Part, Preparer]] = []
+
+    def batches(self, part: Part, fanout: tuple[int, ...] = ()) -> RootBatches:
+        """Of a part, on the CPU."""
+        return RootBatches(part, self._preparer(part), fanout, self.device)
+
+    def _preparer(self, part: Part) -> Preparer:
+        for known, preparer in self._held:
+            if known.x is part.x and known.edge_index is part.edge_index:  # the same graph, asked other questions
+                return preparer
+        data = Data(part.x, part.edge_index, part.edge_attr, edge_weight=part.edge_weight)
+        self._held.append((part, Preparer(LargeGraph(self.encoder, data), self.workers)))
+        return self._held[-1][1]

@@ -1,0 +1,124 @@
+"""Mini-batches of queries about a large graph, for training loops of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from idgnn.identity.checks import check_pairs, check_roots, check_whole
+from idgnn.models.idgnn import IDGNN
+from idgnn.models.large_graph import LargeGraph, check_fanout
+from idgnn.models.prepared import Prepared
+from idgnn.training.packing import pack
+from idgnn.training.preparing import Order, Preparer
+from idgnn.training.seeds import generator_of, seed_of
+
+
+@dataclass(frozen=True)
+class RootBatch:
+    """Some of the queries, and what a network runs on to answer them."""
+
+    ready: Prepared  # for model.run
+    queries: Tensor  # [batch] nodes, or [2, batch] pairs, by their numbers in the whole graph
+    index: Tensor  # [batch] their positions among all queries
+
+    def to(self, device: torch.device | str) -> RootBatch:
+        """The same on a device."""
+        return pack(self).unpack(device)
+
+
+class RootLoader:
+    r"""Draws batches of nodes, or of pairs of nodes, from a graph of any size, and prepares what a network runs on.
+
+    Without `fanout` it is exact: in evaluation mode `model.run(batch.ready)` is what `model(data.x, data.edge_index,
+    queries=batch.queries)` computes. Degrees, GCN's normalisation and the counts of ID-GNN-Fast are worked out once on
+    the whole graph; a batch then costs what the nodes within :math:`K` steps of its queries cost, and nothing more.
+
+    With `fanout` it is an approximation: the network sees a graph in which a node has at most so many in-neighbours,
+    drawn anew for each batch; the first number is for the queries themselves, the next for their in-neighbours, and so
+    on. Colours travel over edges that were drawn. Degrees stay those of the whole graph, and where GCN weighs messages,
+    each of those that were drawn counts for as many as were not.
+
+    All that is random comes from the seed: the same batches with the same draws, whatever the number of workers. Each
+    pass has an order and draws of its own.
+
+    Args:
+        data: The graph, or graphs: `x`, `edge_index`, and `edge_attr` or `edge_weight` if the layers take them. Several
+            are one with the node ids of `torch_geometric.data.Batch.from_data_list`.
+        model: The network, with named layers. If it changes other than in its weights, make a new loader.
+        queries: Nodes `[num_queries]`, pairs `[2, num_queries]` of a node that is read and a node that is coloured, or
+            `None` for all nodes.
+        batch_size: Queries in a batch.
+        fanout: The most in-neighbours of a node in each hop, for example `(15, 10, 5)`; -1 is all of them.
+        shuffle: Whether each pass has the queries in an order of its own.
+        seed: Of the orders and the draws.
+        num_workers: Processes that prepare batches beside training.
+
+    Example:
+        >>> ring = torch.arange(1000)
+        >>> edge_index = torch.stack([torch.cat([ring, ring.roll(1)]), torch.cat([ring.roll(1), ring])])
+        >>> data = Data(x=torch.randn(1000, 8), edge_index=edge_index, y=ring % 2)
+        >>> model = IDGNN(in_channels=8, hidden_channels=16, out_channels=2)
+        >>> optimiser = torch.optim.Adam(model.parameters())
+        >>> for batch in RootLoader(data, model, batch_size=256, shuffle=True):
+        ...     out = model.run(batch.ready)
+        ...     loss = torch.nn.functional.cross_entropy(out, data.y[batch.queries])
+        ...     optimiser.zero_grad()
+        ...     loss.backward()
+        ...     optimiser.step()
+        >>> out.shape
+        torch.Size([232, 2])
+    """
+
+    def __init__(
+        self,
+        data: Data | Sequence[Data],
+        model: IDGNN,
+        queries: Tensor | None = None,
+        *,
+        batch_size: int = 512,
+        fanout: Sequence[int] = (),
+        shuffle: bool = False,
+        seed: int = 0,
+        num_workers: int = 0,
+    ) -> None:
+        check_whole(batch_size, "batch_size", "the queries in a batch")
+        check_whole(num_workers, "num_workers", "the processes that prepare batches", least=0)
+        if fanout:
+            check_fanout(fanout, model.num_layers)
+        whole: Any = data if isinstance(data, Data) else Batch.from_data_list(list(data))
+        graph = LargeGraph(model, whole)
+        self.queries = _checked(queries, graph.num_nodes)
+        self.batch_size, self.fanout, self.shuffle, self.seed = batch_size, tuple(fanout), shuffle, seed
+        self.epoch = 0
+        """The number of the next pass: set it to repeat one."""
+        self._preparer = Preparer(graph, num_workers)
+
+    def __len__(self) -> int:
+        """The number of batches."""
+        return -(-self.queries.size(-1) // self.batch_size)
+
+    def __iter__(self) -> Iterator[RootBatch]:
+        epoch, size = self.epoch, self.queries.size(-1)
+        self.epoch += 1
+        order = torch.randperm(size, generator=generator_of(self.seed, "order", epoch))
+        batches = (order if self.shuffle else torch.arange(size)).split(self.batch_size) if size else ()
+        orders = [
+            Order(self.queries[..., index].numpy(), self.fanout, seed_of(self.seed, "fanout", epoch, number))
+            for number, index in enumerate(batches)
+        ]
+        for index, ready in zip(batches, self._preparer.each(orders), strict=True):
+            yield RootBatch(ready, self.queries[..., index], index)
+
+
+def _checked(queries: Tensor | None, num_nodes: int) -> Tensor:
+    if queries is None:
+        return torch.arange(num_nodes)
+    if queries.numel():
+        check_pairs(queries, num_nodes) if queries.dim() == 2 else check_roots(queries, num_nodes)
+    return queries.cpu().long()
