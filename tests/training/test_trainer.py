@@ -239,3 +239,27 @@ def test_options_that_cannot_be_meant_are_refused(options, sentence):
 def test_a_device_that_is_not_there_is_refused(device):
     with pytest.raises(ValueError, match=f"device {device!r} cannot be used here .* Use cpu, or auto"):
         trainer_for(problem_for("graph-classification"), replace(QUICK, device=device))
+
+
+@pytest.mark.parametrize("conv", ["gcn", "gat"])
+def test_statistics_can_be_worked_out_anew_before_each_look(conv):
+    """As by hand: the mean over the batches of the mean within each. Training itself goes the same way."""
+    problem, model = problem_for("node-clustering"), replace(SMALL, conv=conv)
+    options = replace(QUICK, lr=0.05, epochs=2, refresh=True)
+    refreshed, running = (trainer_for(problem, each, model) for each in (options, replace(options, refresh=False)))
+    epochs = [list(trainer.epochs()) for trainer in (refreshed, running)]
+    assert [epoch.loss for epoch in epochs[0]] == [epoch.loss for epoch in epochs[1]]
+
+    encoder = refreshed.model.encoder
+    seen = []
+    handle = encoder.norms[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].mean(0)))
+    batches = refreshed._training_batches()
+    kept = encoder.norms[0].module.running_mean.clone()
+    refreshed.model.train()
+    with torch.no_grad():
+        for batch in batches.each(torch.arange(batches.num_items).split(QUICK.batch_size)):
+            refreshed.model(batch.ready, batch.graph, batch.num_graphs)
+    handle.remove()
+    torch.testing.assert_close(kept, torch.stack(seen).mean(0))
+    assert not torch.allclose(kept, running.model.encoder.norms[0].module.running_mean, atol=1e-3)
+    assert encoder.norms[0].module.momentum == 0.1

@@ -32,6 +32,8 @@ class TrainOptions:
     """Which weights the run ends with: those of the last epoch, or of the best on the validation part."""
     eval_every: int = 1
     """Epochs between two looks at the validation part; the last epoch always has one."""
+    refresh: bool = False
+    """Before each look, average BatchNorm's statistics over all training batches: running ones lag at high rates."""
     device: str = "auto"
     """cpu, cuda, cuda:1, mps; auto takes a GPU if there is one."""
     precision: Literal["float32", "bf16"] = "float32"

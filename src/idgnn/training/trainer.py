@@ -21,6 +21,7 @@ from idgnn.training.answers import Answers, answer, predictions
 from idgnn.training.batches import Batches, GraphBatch
 from idgnn.training.devices import choose_device, is_out_of_memory
 from idgnn.training.epoch import Epoch
+from idgnn.training.norm_statistics import anew
 from idgnn.training.options import TrainOptions
 from idgnn.training.processes import ALONE, Processes, device_name
 from idgnn.training.recording import Recorder
@@ -105,11 +106,13 @@ class Trainer:
                 self._halve(waiting[0].numel(), error)
                 waiting = list(torch.cat(waiting).split(self.batch_size))
         self.epoch += 1
+        due = self.epoch % self.options.eval_every == 0 or self.epoch == self.options.epochs
+        if due and self.options.refresh:
+            self._refresh(batches)
         self.processes.average_statistics(self.model)
         loss = self.processes.sum(total).item() / steps  # the one place where an epoch waits for a GPU
         if not math.isfinite(loss):
             raise DivergedError(f"the loss of epoch {self.epoch} is {loss}. Try a lower learning rate than {lr:g}.")
-        due = self.epoch % self.options.eval_every == 0 or self.epoch == self.options.epochs
         metrics = self.evaluate() if due else {}
         self._remember_best(metrics)
         return Epoch(self.epoch, loss, lr, self.batch_size, steps, time.perf_counter() - start, metrics)
@@ -163,6 +166,14 @@ class Trainer:
                 continue
             weight = batches.count(share) / batches.count(items)  # gradients are averaged over the processes
             yield weight * self._step(replace(batch, weight=weight * self.processes.size))
+
+    def _refresh(self, batches: Batches | RootBatches) -> None:
+        """Works BatchNorm's statistics out on the training part, as it is with the weights of this moment."""
+        deal = [self.processes.share(items) for items in torch.arange(batches.num_items).split(self.batch_size)]
+        lots = [share for share in deal if share.numel()]
+        with anew(self.model), self._autocast():
+            for batch in batches.each(lots, self._draw()):
+                self.network(batch.ready, batch.graph, batch.num_graphs)
 
     def _draw(self) -> int:
         """The seed of what is drawn for the batches of this epoch."""
