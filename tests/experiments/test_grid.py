@@ -97,3 +97,8 @@ def test_estimates_grow_with_the_work():
     assert Estimator(kind="gpu", side_by_side=12)(MeasureJob("memory")).memory > 0
     full = Choice(("table2",), ("node-ENZYMES",), ("full-gcn",), seeds=(0,)).specs()[0].job
     assert Estimator(kind="gpu", side_by_side=12)(full).seconds < estimate(full).seconds
+
+
+def test_seeds_below_zero_are_refused():
+    with pytest.raises(ValueError, match=r"the seeds are \[0, -1\], expected numbers from 0 on"):
+        Choice(seeds=(0, -1)).specs()

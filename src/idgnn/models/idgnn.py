@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import Literal, cast, get_args
 
@@ -219,9 +219,9 @@ class IDGNN(Saved, nn.Module):
     def embed(
         self,
         data: Data,
-        roots: Tensor | None = None,
+        roots: Tensor | Sequence[int] | np.ndarray | None = None,
         *,
-        memory: int | str | None = None,
+        memory: float | str | None = None,
         out: Tensor | np.ndarray | None = None,
         progress: bool = False,
     ) -> Tensor:
@@ -234,7 +234,7 @@ class IDGNN(Saved, nn.Module):
         Args:
             data: The graph: `x`, `edge_index`, and `edge_attr` or `edge_weight` if the layers take them.
             roots: `None` for all nodes, nodes `[num_roots]`, or pairs `[2, num_roots]` of a node that is read and a
-                node that is coloured.
+                node that is coloured; a tensor, an array or a list.
             memory: What this may take on the device of the network: bytes, or a size such as `"4GiB"`. `None` is half
                 of what is free.
             out: Where to write them, for example a `numpy.memmap` if they are larger than memory; a new tensor if
@@ -254,6 +254,13 @@ class IDGNN(Saved, nn.Module):
         """
         from idgnn.models.embedding.output import embed  # which needs to know what an IDGNN is
 
+        if roots is not None and not isinstance(roots, Tensor):
+            try:
+                roots = torch.as_tensor(np.asarray(roots))
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"roots is {roots!r}, expected whole numbers: ids of nodes, or pairs of them."
+                ) from None
         return embed(self, data, roots, memory, out, progress)
 
     @eager

@@ -39,7 +39,7 @@ Finished = Callable[[Tensor, Tensor, int], None]
 
 
 def embed_by_chunks(
-    model: IDGNN, data: Data, roots: Tensor | None, memory: int | str | None, finished: Finished, start: int = 0
+    model: IDGNN, data: Data, roots: Tensor | None, memory: float | str | None, finished: Finished, start: int = 0
 ) -> None:
     """Embeds the roots in an order of their own, from the `start`-th on, and hands over each chunk when it is done.
 

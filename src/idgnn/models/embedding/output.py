@@ -21,7 +21,7 @@ def embed(
     model: IDGNN,
     data: Data,
     roots: Tensor | None,
-    memory: int | str | None,
+    memory: float | str | None,
     out: Tensor | np.ndarray | None,
     progress: bool,
 ) -> Tensor:
