@@ -8,24 +8,20 @@ prepared before; contenders take turns, and a ratio is the median over the round
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from rich.console import Console
-from rich.table import Table
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Batch
 
 from benchmarks import pairs
 from benchmarks.data import tu_graphs
-from benchmarks.machine import describe
+from benchmarks.output import show, write
 from benchmarks.timing import Figure, at_least, at_most, ratio, take_turns
 from idgnn import IDGNN, match_budget
 from idgnn.models.prepared import Prepared
-from idgnn.training.files import write_text
 from idgnn.training.recording import Recorder
 
 CONVS = ("gcn", "sage", "gat", "gin")
@@ -49,14 +45,9 @@ def main() -> None:
     for conv in options.convs:
         figures += nodes(folder, conv, options.device, options.rounds)
     figures += queries(folder, options.device, options.rounds)
-    table = Table("what", "measured", "target", "", title=options.device)
-    for figure in figures:
-        mark = "" if not figure.target else "[green]met[/]" if figure.met else "[red]missed[/]"
-        table.add_row(figure.name, f"{figure.value:.3f} {figure.unit}", figure.target, mark)
-    Console().print(table)
+    show(figures, options.device)
     if options.output is not None:
-        record = describe(options.device) | {"figures": [figure.as_dict() for figure in figures]}
-        write_text(options.output, json.dumps(record, indent=2) + "\n")
+        write(options.output, figures, options.device)
 
 
 def nodes(folder: Path, conv: str, device: str, rounds: int) -> list[Figure]:

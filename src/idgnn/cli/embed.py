@@ -23,7 +23,6 @@ class Embed(NewGraphs):
     command goes on where it stopped.
     """
 
-    batch_size: tyro.conf.Suppress[int] = 0  # that many graphs at a time are for predict; here memory decides
     memory: Annotated[str | None, tyro.conf.arg(metavar="SIZE")] = None
     """What it may take, for example 4GiB or 512MiB; half of what is free if it is not given."""
     output: Output = Path("embeddings.npz")

@@ -28,8 +28,6 @@ class NewGraphs:
     files: tyro.conf.OmitArgPrefixes[NewFiles] = field(default_factory=NewFiles)
     pairs: File = None
     """For networks that look at pairs: a table with the columns source, target and, if there are many graphs, graph."""
-    batch_size: int = 128
-    """Graphs at a time; halved by itself when memory runs out."""
     device: str = "auto"
     """cpu, cuda, cuda:1, mps; auto takes a GPU if there is one."""
 

@@ -16,6 +16,8 @@ class Predict(NewGraphs):
     idgnn predict runs/my-run --edges new.csv --nodes new_nodes.csv --output predictions.csv
     """
 
+    batch_size: int = 128
+    """Graphs at a time; halved by itself when memory runs out."""
     output: Output = Path("predictions.csv")
     """Where the table is written: .csv, .parquet or .npz."""
 

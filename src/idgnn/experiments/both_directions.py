@@ -24,19 +24,13 @@ class BothEncoder(IDGNN):
     """
 
     def prepare(  # type: ignore[override]
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        *,
-        edge_attr: Tensor | None = None,
-        edge_weight: Tensor | None = None,
-        queries: Tensor | None = None,
+        self, x: Tensor, edge_index: Tensor, *, queries: Tensor | None = None, **edge: Any
     ) -> Prepared:
         """As :meth:`idgnn.IDGNN.prepare`, for pairs `[2, queries]`."""
         if queries is None or queries.dim() != 2:
             raise ValueError("both directions of pairs are read, expected queries of shape [2, num_pairs].")
         both = torch.cat([queries, queries.flip(0)], dim=1)
-        ready = super().prepare(x, edge_index, edge_attr=edge_attr, edge_weight=edge_weight, queries=both)
+        ready = super().prepare(x, edge_index, queries=both, **edge)
         ahead, back = torch.arange(both.size(1), device=both.device).chunk(2)  # positions among the answers
         return replace(ready, read=Queries(ahead, back))
 

@@ -29,18 +29,12 @@ class WalkEncoder(IDGNN):
     """
 
     def prepare(  # type: ignore[override]
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        *,
-        edge_attr: Tensor | None = None,
-        edge_weight: Tensor | None = None,
-        queries: Tensor | None = None,
+        self, x: Tensor, edge_index: Tensor, *, queries: Tensor | None = None, **edge: Any
     ) -> Prepared:
         """As :meth:`idgnn.IDGNN.prepare`, for pairs `[2, queries]`."""
         if queries is None or queries.dim() != 2:
             raise ValueError("walks are counted between the nodes of pairs, expected queries of shape [2, num_pairs].")
-        ready = super().prepare(x, edge_index, edge_attr=edge_attr, edge_weight=edge_weight, queries=queries)
+        ready = super().prepare(x, edge_index, queries=queries, **edge)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "[0-9]* of [0-9]* walk counts")  # rounded, they have the right logarithm
             counts = walk_counts(edge_index, x.size(0), queries, self.cycle_length)

@@ -254,13 +254,6 @@ class IDGNN(Saved, nn.Module):
         """
         from idgnn.models.embedding.output import embed  # which needs to know what an IDGNN is
 
-        if roots is not None and not isinstance(roots, Tensor):
-            try:
-                roots = torch.as_tensor(np.asarray(roots))
-            except (TypeError, ValueError):
-                raise ValueError(
-                    f"roots is {roots!r}, expected whole numbers: ids of nodes, or pairs of them."
-                ) from None
         return embed(self, data, roots, memory, out, progress)
 
     @eager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -157,23 +157,26 @@ class Trainer:
             for graphs in deal:
                 yield self._replay(batches, graphs)
             return
-        shares = [self.processes.share(items) for items in deal]
-        # A process that is left without a share computes the first answer as well, and it does not count.
-        lots = [share if share.numel() else items[:1] for share, items in zip(shares, deal, strict=True)]
-        for share, items, batch in zip(shares, deal, batches.each(lots, self._draw()), strict=True):
+        for items, batch in zip(deal, self._shares(batches, deal), strict=True):
             if self.processes.size == 1:
                 yield self._step(batch)
                 continue
+            share = self.processes.share(items)
             weight = batches.count(share) / batches.count(items)  # gradients are averaged over the processes
             yield weight * self._step(replace(batch, weight=weight * self.processes.size))
 
     def _refresh(self, batches: Batches | RootBatches) -> None:
         """Works BatchNorm's statistics out on the training part, as it is with the weights of this moment."""
-        deal = [self.processes.share(items) for items in torch.arange(batches.num_items).split(self.batch_size)]
-        lots = [share for share in deal if share.numel()]
+        deal = torch.arange(batches.num_items).split(self.batch_size)
         with anew(self.model), self._autocast():
-            for batch in batches.each(lots, self._draw()):
+            for batch in self._shares(batches, deal):
                 self.network(batch.ready, batch.graph, batch.num_graphs)
+
+    def _shares(self, batches: Batches | RootBatches, deal: Sequence[Tensor]) -> Iterator[GraphBatch]:
+        """This process's share of each batch. One that is left without computes the first answer, as others do."""
+        shares = [self.processes.share(items) for items in deal]
+        lots = [share if share.numel() else items[:1] for share, items in zip(shares, deal, strict=True)]
+        return batches.each(lots, self._draw())
 
     def _draw(self) -> int:
         """The seed of what is drawn for the batches of this epoch."""

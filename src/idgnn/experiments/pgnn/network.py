@@ -71,15 +71,7 @@ class PGNNEncoder(nn.Module):
         """It reads neither."""
         return False
 
-    def prepare(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        *,
-        edge_attr: Tensor | None = None,
-        edge_weight: Tensor | None = None,
-        queries: Tensor | None = None,
-    ) -> Prepared:
+    def prepare(self, x: Tensor, edge_index: Tensor, *, queries: Tensor | None = None, **edge: Any) -> Prepared:
         """The anchors of these graphs as a schedule: a message comes from the closest member of each set."""
         size = x.size(0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 def embed(
     model: IDGNN,
     data: Data,
-    roots: Tensor | None,
+    roots: Tensor | Sequence[int] | np.ndarray | None,
     memory: float | str | None,
     out: Tensor | np.ndarray | None,
     progress: bool,
 ) -> Tensor:
     """:meth:`idgnn.IDGNN.embed`."""
+    roots = roots if roots is None or isinstance(roots, Tensor) else _as_tensor(roots)
     shape = embedding_shape(model, data, roots)
     into = torch.empty(shape, dtype=model.lin_in.weight.dtype) if out is None else _writable(out, shape)
     with Bar(shape[0], progress) as bar:
@@ -36,6 +38,13 @@ def embed(
 
         embed_by_chunks(model, data, roots, memory, finished)
     return into
+
+
+def _as_tensor(roots: Sequence[int] | np.ndarray) -> Tensor:
+    try:
+        return torch.as_tensor(np.asarray(roots))
+    except (TypeError, ValueError):
+        raise ValueError(f"roots is {roots!r}, expected whole numbers: ids of nodes, or of pairs.") from None
 
 
 def _writable(out: Tensor | np.ndarray, shape: torch.Size) -> Tensor:
