@@ -263,3 +263,21 @@ def test_statistics_can_be_worked_out_anew_before_each_look(conv):
     torch.testing.assert_close(kept, torch.stack(seen).mean(0))
     assert not torch.allclose(kept, running.model.encoder.norms[0].module.running_mean, atol=1e-3)
     assert encoder.norms[0].module.momentum == 0.1
+
+
+@pytest.mark.parametrize("roots", [None, 16])
+def test_batches_are_prepared_once_while_the_same_is_asked(roots):
+    trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, roots=roots))
+    trainer.train_epoch()
+    first = trainer.batches
+    trainer.train_epoch()
+    assert trainer.batches is first
+
+
+def test_links_are_asked_for_among_new_pairs_in_each_epoch():
+    trainer = trainer_for(problem_for("link-prediction"))
+    trainer.train_epoch()
+    first = trainer.batches
+    trainer.train_epoch()
+    assert trainer.batches is not first
+    assert not torch.equal(trainer.batches.part.queries, first.part.queries)

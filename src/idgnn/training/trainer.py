@@ -74,9 +74,9 @@ class Trainer:
         self.recorder = Recorder() if options.record else None
         # With roots, graphs stay on the CPU, and what a batch needs of them is brought to the device.
         self.source = None if options.roots is None else RootSource(model.encoder, options.workers, self.device)
-        self.train = problem.train if self.source else problem.train.to(self.device)
+        self.train = self._placed(problem.train)
         self.batches: Batches | RootBatches | None = None  # of the training part, kept while its queries are the same
-        self.held_out = {name: self._batches(part) for name, part in problem.held_out.items()}
+        self.held_out = {name: self._batches(self._placed(part)) for name, part in problem.held_out.items()}
         self.epoch, self.batch_size = 0, options.roots or options.batch_size
         self.best_epoch, self.best_score, self.best_weights = 0, -math.inf, dict[str, Tensor]()
 
@@ -218,10 +218,11 @@ class Trainer:
             stacklevel=3,
         )
 
+    def _placed(self, part: Part) -> Part:
+        return part if self.source else part.to(self.device)
+
     def _batches(self, part: Part, fanout: tuple[int, ...] = ()) -> Batches | RootBatches:
-        if self.source is None:
-            return Batches(part.to(self.device), self.model.encoder)
-        return self.source.batches(part, fanout)
+        return self.source.batches(part, fanout) if self.source else Batches(part, self.model.encoder)
 
     def _training_batches(self) -> Batches | RootBatches:
         part = self.train.epoch(generator_of(self.seed, "queries", self.epoch))
