@@ -1,7 +1,9 @@
-"""The training loop as a whole: steps per second of one process and of several side by side, and the time outside.
+"""The training loop as a whole: steps and epochs per second of one process and of several side by side, and the share
+of time that is spent on cutting batches and not on the network.
 
-`python -m benchmarks.loop --device cuda --processes 1 4 12` trains on ENZYMES (node clustering, batches of 128 graphs)
-with the plain GCN and both identity-aware versions, and writes the figures as JSON.
+`python -m benchmarks.loop --device cuda --processes 1 12 --modes eager recorded` trains the plain GCN and both
+identity-aware versions on ENZYMES (node clustering); `--data ogbg-molhiv` on molecules (graph classification). Batches
+have 128 graphs.
 """
 
 from __future__ import annotations
@@ -9,6 +11,8 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -28,52 +32,73 @@ from idgnn.training.trainer import Trainer
 
 Figures = dict[str, float]
 NAMES = {"none": "plain GNN", "fast": "ID-GNN-Fast", "full": "ID-GNN-Full"}
+TASKS = {"ENZYMES": "node-clustering", "ogbg-molhiv": "graph-classification"}
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What is trained, and how."""
+
+    data: str
+    conv: str
+    device: str
+    seconds: float
+    recorded: bool
 
 
 def main() -> None:
     """Measures what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.loop", description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="+", default=["ENZYMES"], choices=TASKS)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--processes", type=int, nargs="+", default=[1])
     parser.add_argument("--seconds", type=float, default=10, help="how long each is measured")
     parser.add_argument("--conv", default="gcn")
-    parser.add_argument("--record", action="store_true", help="replay steps as CUDA graphs")
+    parser.add_argument("--modes", nargs="+", default=["eager"], choices=["eager", "recorded"], help="as CUDA graphs?")
     parser.add_argument("--output", type=Path, default=None)
     options = parser.parse_args()
-    load("ENZYMES")  # into the cache, before many processes ask for it
     rows = []
-    for processes in options.processes:
-        found = side_by_side(processes, options.conv, options.device, options.seconds, options.record)
-        for identity, name in NAMES.items():
-            each = [one[identity] for one in found]
-            rate = sum(one["steps_per_second"] for one in each)
-            rows.append(
-                {
-                    "network": name,
-                    "conv": options.conv,
-                    "recorded": options.record,
-                    "processes": processes,
-                    "steps_per_second": rate,
-                    "epochs_per_second": rate / each[0]["steps_per_epoch"],
-                    "outside": sum(one["outside"] for one in each) / len(each),
-                }
-            )
-    table = Table("network", "processes", "steps/s together", "epochs/s", "outside the step", title=options.device)
+    for data, mode, processes in product(options.data, options.modes, options.processes):
+        load(data)  # into the cache, before many processes ask for it
+        loop = Loop(data, options.conv, options.device, options.seconds, mode == "recorded")
+        rows += measured(loop, processes)
+    table = Table("data", "network", "mode", "processes", "steps/s", "epochs/s", "cutting", title=options.device)
     for row in rows:
         figures = [f"{row['steps_per_second']:.1f}", f"{row['epochs_per_second']:.2f}", f"{row['outside']:.1%}"]
-        table.add_row(row["network"], str(row["processes"]), *figures)
+        mode = "recorded" if row["recorded"] else "eager"
+        table.add_row(row["data"], row["network"], mode, str(row["processes"]), *figures)
     Console().print(table)
     if options.output is not None:
         record = describe(options.device) | {"figures": rows}
         write_text(options.output, json.dumps(record, indent=2) + "\n")
 
 
-def side_by_side(processes: int, conv: str, device: str, seconds: float, record: bool) -> list[dict[str, Figures]]:
+def measured(loop: Loop, processes: int) -> list[dict]:
+    """A row for each network."""
+    found, rows = side_by_side(loop, processes), []
+    for identity, name in NAMES.items():
+        each = [one[identity] for one in found]
+        rate = sum(one["steps_per_second"] for one in each)
+        rows.append(
+            {
+                "data": loop.data,
+                "network": name,
+                "conv": loop.conv,
+                "recorded": loop.recorded,
+                "processes": processes,
+                "steps_per_second": rate,
+                "epochs_per_second": rate / each[0]["steps_per_epoch"],
+                "outside": sum(one["outside"] for one in each) / len(each),
+            }
+        )
+    return rows
+
+
+def side_by_side(loop: Loop, processes: int) -> list[dict[str, Figures]]:
     """Trains the same networks in several processes, which begin each of them together."""
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(processes), context.Queue()
-    arguments = (barrier, results, conv, device, seconds, record)
-    workers = [context.Process(target=worker, args=arguments) for _ in range(processes)]
+    workers = [context.Process(target=worker, args=(barrier, results, loop)) for _ in range(processes)]
     for each in workers:
         each.start()
     found = [results.get(timeout=300) for _ in workers]
@@ -82,24 +107,25 @@ def side_by_side(processes: int, conv: str, device: str, seconds: float, record:
     return found
 
 
-def worker(barrier, results, conv: str, device: str, seconds: float, record: bool) -> None:
+def worker(barrier, results, loop: Loop) -> None:
     """One process: a few epochs to warm up, then as many as fit into the time; one network after the other."""
-    if device != "cpu":
+    if loop.device != "cpu":
         torch.set_num_threads(1)
-    problem = make_problem(load("ENZYMES"), TaskSettings(name="node-clustering"))
+    problem = make_problem(load(loop.data), TaskSettings(name=TASKS[loop.data]))  # type: ignore[arg-type]
     # As in a long run: a look at the validation part every tenth epoch.
-    options = TrainOptions(epochs=10**6, eval_every=10, device=device, redeal=50 if record else 1, record=record)
+    redeal = 50 if loop.recorded else 1
+    options = TrainOptions(epochs=10**6, eval_every=10, device=loop.device, redeal=redeal, record=loop.recorded)
     found = {}
     for identity in NAMES:
-        settings = ModelSettings(conv, identity)
+        settings = ModelSettings(loop.conv, identity)  # type: ignore[arg-type]
         model = build(settings, problem.level, problem.in_channels, problem.objective.num_outputs, None)
         trainer = Trainer(model, problem, options)
-        for _ in range(5):
+        for _ in range(2):
             trainer.train_epoch()
         trainer.evaluate()
         barrier.wait()
         start, steps, epochs = time.perf_counter(), 0, 0
-        while time.perf_counter() - start < seconds:
+        while time.perf_counter() - start < loop.seconds:
             steps += trainer.train_epoch().steps
             epochs += 1
         rate = steps / (time.perf_counter() - start)

@@ -42,12 +42,12 @@ def run(folder: Path) -> list[Figure]:
     ]
 
 
-def graphs(folder: Path) -> tuple[Batch, Tensor, IdentityGraph, IdentityGraph]:
+def graphs(folder: Path, number: int = GRAPHS) -> tuple[Batch, Tensor, IdentityGraph, IdentityGraph]:
     """The graphs, a label for each pair, their identity graph, and one copy per source."""
     generator = torch.Generator().manual_seed(0)
     every = tu_graphs(folder, "PROTEINS")
-    batch = Batch.from_data_list([every[i] for i in torch.randperm(len(every), generator=generator)[:GRAPHS].tolist()])
-    ends = [batch.ptr[i : i + 2].tolist() for i in range(GRAPHS)]
+    batch = Batch.from_data_list([every[i] for i in torch.randperm(len(every), generator=generator)[:number].tolist()])
+    ends = [batch.ptr[i : i + 2].tolist() for i in range(number)]
     pairs = torch.cat([torch.randint(low, high, (2, PAIRS), generator=generator) for low, high in ends], dim=1)
     label = torch.randint(CLASSES, (pairs.size(1),), generator=generator)
     with warnings.catch_warnings(action="ignore", category=UnreachedColourWarning):

@@ -28,7 +28,7 @@ def messages(listed: list[tuple[int, int]], num_sources: int, num_targets: int) 
     return Messages(
         source=_long([source for source, _ in listed]),
         ptr=_starts([target for _, target in listed], num_targets),
-        edge=torch.arange(len(listed)),
+        edge=torch.arange(len(listed)) // 2,  # two messages share one, as copies of a row do
         back=Adjacency(
             ptr=_starts([source for source, _ in listed], num_sources),
             neighbour=_long([listed[number][1] for number in backwards]),
@@ -85,6 +85,22 @@ def test_the_sum_is_its_plain_twin(weighted, dtype, tolerance, case):
         [x, *weight],
         tolerance,
     )
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@settings(max_examples=60)
+@given(case=rounds())
+def test_the_sum_of_weights_of_edges_onto_a_base_is_its_plain_twin(weighted, case):
+    sent, num_sources, num_targets = case
+    x = torch.randn(num_sources, CHANNELS, dtype=torch.double)
+    base = torch.randn(num_targets, CHANNELS, dtype=torch.double)
+    edges = int(sent.edge.max()) + 2 if sent.edge.numel() else 1
+    weight = [torch.randn(edges, dtype=torch.double)] if weighted else []
+
+    def of(gather):
+        return lambda x, base, *weight: gather(x, sent, edge_weight=weight[0] if weight else None, base=base)
+
+    assert_twins(of(gather_sum), of(gather_sum_plain), [x, base, *weight], 1e-12)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -152,7 +168,7 @@ def test_noncontiguous_states_are_read_right(gather):
     assert torch.equal(first.grad, second.grad)
 
 
-@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("weighted", ["weight", "edge_weight", None])
 def test_the_sum_can_be_differentiated_twice_or_says_that_it_cannot(weighted):
     """Forces in molecules and gradient penalties need it; a wrong number would be worse than a refusal."""
     sent = messages([(2, 0), (0, 0), (1, 0), (2, 1), (0, 1)], num_sources=3, num_targets=2)
@@ -161,7 +177,7 @@ def test_the_sum_can_be_differentiated_twice_or_says_that_it_cannot(weighted):
 
     def penalty(gather):
         leaves = [value.clone().requires_grad_() for value in (x, *weight)]
-        out = gather(leaves[0], sent, *leaves[1:])
+        out = gather(leaves[0], sent, **dict(zip([weighted], leaves[1:], strict=False)))
         gradients = torch.autograd.grad(out.pow(3).sum(), leaves, create_graph=True)
         return torch.autograd.grad(sum(gradient.pow(2).sum() for gradient in gradients), leaves)
 
@@ -183,8 +199,10 @@ def test_torch_compile_can_rely_on_the_operator(listed):
     weight = torch.rand(len(listed), requires_grad=True)
     back = sent.back
     ways = (sent.source, sent.ptr, back.neighbour, back.ptr, back.edge)
-    torch.library.opcheck(_gather_sum, (x, weight, *ways))
-    torch.library.opcheck(_gather_sum, (x, None, *ways))
+    base = torch.rand(3, CHANNELS, requires_grad=True)
+    torch.library.opcheck(_gather_sum, (x, weight, None, None, None, *ways))
+    torch.library.opcheck(_gather_sum, (x, None, None, None, base, *ways))
+    torch.library.opcheck(_gather_sum, (x, weight, torch.arange(len(listed)), None, base, *ways))
     torch.library.opcheck(_gather_max, (x, *ways))
 
 

@@ -47,15 +47,31 @@ def there(*tensors):
     return [tensor.to(DEVICE) for tensor in tensors]
 
 
+def weights(*tensors):
+    return kernels.Weights(*(None if tensor is None else tensor.to(DEVICE) for tensor in tensors))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_weighted_sum(case, dtype):
     sent, x, _, weight = case
     x, weight = x.to(dtype), weight.to(dtype)
     for each in (weight, None):
-        found = kernels.weighted_sum(
-            *there(x), None if each is None else each.to(DEVICE), *there(sent.source, sent.ptr)
-        )
+        found = kernels.weighted_sum(*there(x, sent.source, sent.ptr), weights(each))
         torch.testing.assert_close(found.cpu(), gather_sum_plain(x, sent, each))
+
+
+def test_weighted_sum_of_weights_that_stand_elsewhere_onto_a_base(case):
+    sent, x, base, weight = case
+    order = torch.randperm(weight.numel(), generator=torch.Generator().manual_seed(1))
+    place = torch.randint(3, (weight.numel(),), generator=torch.Generator().manual_seed(2))
+    few = torch.rand(3)
+    for given, expected in (
+        ((weight, None, order), weight[order]),
+        ((few, place, None), few[place]),
+        ((few, place, order), few[place[order]]),
+    ):
+        found = kernels.weighted_sum(*there(x, sent.source, sent.ptr), weights(*given), *there(base))
+        torch.testing.assert_close(found.cpu(), gather_sum_plain(x, sent, expected, base=base))
 
 
 def test_products(case):

@@ -18,7 +18,7 @@ def kernels_on(device: torch.device) -> ModuleType | None:
         from idgnn.layers import kernels
 
         one, zeros = torch.ones(1, 1, device=device), torch.zeros(2, dtype=torch.long, device=device)
-        kernels.weighted_sum(one, None, zeros[:1], zeros)
+        kernels.weighted_sum(one, zeros[:1], zeros)
     except Exception as error:  # whatever it is, PyTorch alone can do it
         warnings.warn(
             f"no Triton kernels on {device} ({type(error).__name__}: {error}). Layers run in plain PyTorch, with the "

@@ -72,15 +72,19 @@ class IdentityGAT(Operator):
             gives.append(coloured @ self._towards(self.att_source, lin).t())
         asks = scores[:, self.heads :].index_select(0, round_.previous)  # [targets, heads]
         alphas = attention(gives, asks, round_, self.negative_slope)
-        out, *more = (self._sum(*each) for each in zip(sent, lists, alphas, strict=True))
-        for coloured_sum in more:
-            out = out + coloured_sum
+        out = None
+        for each in zip(sent, lists, alphas, strict=True):
+            out = self._sum(*each, out)
+        assert out is not None
         return out if self.bias is None else out + self.bias
 
     def _towards(self, att: Tensor, lin: nn.Linear) -> Tensor:
         """What the attention to each head makes of a state, before it is transformed: `[heads, in_channels]`."""
         return torch.einsum("hc,hci->hi", att, lin.weight.view(self.heads, -1, lin.in_features))
 
-    def _sum(self, sent: Tensor, messages: Messages, alpha: Tensor) -> Tensor:
-        heads = sent.view(-1, self.heads, self.att_source.size(1))
-        return torch.cat([gather_sum(heads[:, i], messages, alpha[:, i]) for i in range(self.heads)], dim=-1)
+    def _sum(self, sent: Tensor, messages: Messages, alpha: Tensor, base: Tensor | None) -> Tensor:
+        width = self.att_source.size(1)
+        heads = sent.split(width, dim=1)
+        bases = [None] * self.heads if base is None else base.split(width, dim=1)
+        sums = (gather_sum(heads[i], messages, alpha[:, i], base=bases[i]) for i in range(self.heads))
+        return next(sums) if self.heads == 1 else torch.cat(list(sums), dim=-1)

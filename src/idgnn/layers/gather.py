@@ -18,25 +18,49 @@ from idgnn.identity.rounds import Messages
 from idgnn.layers.available import kernels_on
 
 
-def gather_sum(x: Tensor, messages: Messages, weight: Tensor | None = None) -> Tensor:
-    r""":math:`\mathbf{y}_t = \sum_{s \to t} w_{st}\, \mathbf{x}_s`, zero where no message arrives.
+def gather_sum(
+    x: Tensor,
+    messages: Messages,
+    weight: Tensor | None = None,
+    *,
+    edge_weight: Tensor | None = None,
+    base: Tensor | None = None,
+) -> Tensor:
+    r""":math:`\mathbf{y}_t = \mathbf{b}_t + \sum_{s \to t} w_{st}\, \mathbf{x}_s`.
 
     Args:
         x: `[sources, channels]`.
         messages: Which source sends to which target.
-        weight: `[messages]`, or `None` for ones.
+        weight: Of each message `[messages]`; `None` for ones.
+        edge_weight: In place of `weight`: of each edge of the original graph, and behind them of each self-loop.
+        base: What is added to `[targets, channels]`; `None` for zeros.
     """
-    back = messages.back
+    place = None
+    if edge_weight is not None:
+        weight, place = edge_weight, messages.edge
     if weight is not None:
         dtype = torch.promote_types(x.dtype, weight.dtype)  # bf16 messages under autocast are summed in float32
         x, weight = x.to(dtype), weight.to(dtype)
-    return _gather_sum(x, weight, messages.source, messages.ptr, back.neighbour, back.ptr, back.edge)
+    if base is not None:
+        x, base = x.to(dtype := torch.promote_types(x.dtype, base.dtype)), base.to(dtype)
+    back = messages.back
+    return _gather_sum(x, weight, place, None, base, messages.source, messages.ptr, back.neighbour, back.ptr, back.edge)
 
 
-def gather_sum_plain(x: Tensor, messages: Messages, weight: Tensor | None = None) -> Tensor:
+def gather_sum_plain(
+    x: Tensor,
+    messages: Messages,
+    weight: Tensor | None = None,
+    *,
+    edge_weight: Tensor | None = None,
+    base: Tensor | None = None,
+) -> Tensor:
     """:func:`gather_sum`, message by message."""
+    if edge_weight is not None:
+        weight = edge_weight[messages.edge]
     sent = x[messages.source] if weight is None else x[messages.source] * weight.unsqueeze(-1)
-    return sent.new_zeros(messages.ptr.numel() - 1, x.size(1)).index_add(0, messages.target, sent)
+    out = sent.new_zeros(messages.ptr.numel() - 1, x.size(1)).index_add(0, messages.target, sent)
+    return out if base is None else base + out
 
 
 def gather_max(x: Tensor, messages: Messages) -> Tensor:
@@ -56,42 +80,61 @@ def gather_max_plain(x: Tensor, messages: Messages) -> Tensor:
 def _gather_sum(
     x: Tensor,
     weight: Tensor | None,
+    place: Tensor | None,
+    order: Tensor | None,
+    base: Tensor | None,
     source: Tensor,
     ptr: Tensor,
     back_target: Tensor,
     back_ptr: Tensor,
     back_order: Tensor,
 ) -> Tensor:
+    """Message `i` has the weight that stands at `place[order[i]]`; without one of them, where the other says."""
     if source.numel() == 0:
-        return x.new_zeros(ptr.numel() - 1, x.size(1))
+        return x.new_zeros(ptr.numel() - 1, x.size(1)) if base is None else base.clone()
     if kernels := kernels_on(x.device):
-        return kernels.weighted_sum(x, weight, source, ptr)
+        return kernels.weighted_sum(x, source, ptr, kernels.Weights(weight, place, order), base)
     # Detached, or it would work out what only its own backward needs; ours is below.
-    x, weight = x.detach(), None if weight is None else weight.detach()
-    return embedding_bag(source, x, ptr, mode="sum", per_sample_weights=weight, include_last_offset=True)
+    x, weight = x.detach(), None if weight is None else _in_order(weight, place, order).detach()
+    out = embedding_bag(source, x, ptr, mode="sum", per_sample_weights=weight, include_last_offset=True)
+    return out if base is None else out.add_(base)
+
+
+def _in_order(weight: Tensor, place: Tensor | None, order: Tensor | None) -> Tensor:
+    """The weight of each message."""
+    if place is not None:
+        weight = weight[place]
+    return weight if order is None else weight[order]
 
 
 @_gather_sum.register_fake
-def _(x, weight, source, ptr, back_target, back_ptr, back_order):
+def _(x, weight, place, order, base, source, ptr, back_target, back_ptr, back_order):
     return x.new_empty(ptr.size(0) - 1, x.size(1))
 
 
 def _save_sum(ctx, inputs, output):
-    ctx.save_for_backward(*inputs)
+    x, weight, place, _, _, *ways = inputs
+    ctx.save_for_backward(x, weight, place, *ways)
 
 
 def _backward_sum(ctx, grad):
-    x, weight, source, ptr, back_target, back_ptr, back_order = ctx.saved_tensors
+    x, weight, place, source, ptr, back_target, back_ptr, back_order = ctx.saved_tensors
     grad = grad.contiguous()
     grad_x = grad_weight = None
     if ctx.needs_input_grad[0]:
-        # The transpose: every source collects from its targets. Its own way back is needed to differentiate twice.
-        again = torch.argsort(back_order) if torch.is_grad_enabled() else back_order
-        back_weight = None if weight is None else weight[back_order]
-        grad_x = _gather_sum(grad, back_weight, back_target, back_ptr, source, ptr, again)
+        # The transpose: every source collects from its targets.
+        order, again = back_order, back_order
+        if torch.is_grad_enabled():  # its own way back is needed to differentiate twice
+            weight_back = None if weight is None else _in_order(weight, place, order)
+            place_back, order, again = None, None, torch.argsort(back_order)
+        else:
+            weight_back, place_back = weight, place
+        grad_x = _gather_sum(grad, weight_back, place_back, order, None, back_target, back_ptr, source, ptr, again)
     if ctx.needs_input_grad[1]:
         grad_weight = _products(x, grad, source, ptr)
-    return grad_x, grad_weight, None, None, None, None, None
+        if place is not None and weight is not None:
+            grad_weight = torch.zeros_like(weight).index_add(0, place, grad_weight)
+    return grad_x, grad_weight, None, None, grad if ctx.needs_input_grad[4] else None, *(None,) * 5
 
 
 def _products(x: Tensor, grad: Tensor, source: Tensor, ptr: Tensor) -> Tensor:

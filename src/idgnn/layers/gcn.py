@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from idgnn.identity.rounds import Round
 from idgnn.layers.gather import gather_sum
-from idgnn.layers.operator import Operator, per_message
+from idgnn.layers.operator import Operator
 
 
 class IdentityGCN(Operator):
@@ -55,14 +55,13 @@ class IdentityGCN(Operator):
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
         plain, coloured = round_.apart(x)
-        weight_plain = per_message(weight, round_.plain)
         if round_.num_targets < round_.split:  # W acts on sums as well as on summands: on whichever are fewer
-            out = self.lin(gather_sum(plain, round_.plain, weight_plain))
+            out = self.lin(gather_sum(plain, round_.plain, edge_weight=weight))
         else:
-            out = gather_sum(self.lin(plain), round_.plain, weight_plain)
+            out = gather_sum(self.lin(plain), round_.plain, edge_weight=weight)
         if round_.has_colour:
             lin = self.lin_coloured or self.lin
-            out += gather_sum(lin(coloured), round_.coloured, per_message(weight, round_.coloured))
+            out = gather_sum(lin(coloured), round_.coloured, edge_weight=weight, base=out)
         return out if self.bias is None else out + self.bias
 
 

@@ -38,11 +38,20 @@ class IdentityGIN(Operator):
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
         plain, coloured = round_.apart(x)
-        out = self.lin(gather_sum(plain, round_.plain) + (1 + self.eps) * x.index_select(0, round_.previous))
+        if round_.num_targets <= round_.num_sources:  # W acts on sums as well as on summands: on whichever are fewer
+            out = self.lin(self._sum(x, plain, round_))
+        else:
+            sent = linear(x, self.lin.weight)
+            out = self._sum(sent, sent[: round_.split], round_) + self.lin.bias
         if round_.has_colour:
             weight = (self.lin_coloured or self.lin).weight
-            out = out + gather_sum(linear(coloured, weight), round_.coloured)
+            out = gather_sum(linear(coloured, weight), round_.coloured, base=out)
         return self.lin_out(out.relu())
+
+    def _sum(self, x: Tensor, plain: Tensor, round_: Round) -> Tensor:
+        """Of a target's own row, and those of the plain sources that it hears from."""
+        own = x.index_select(0, round_.previous)
+        return gather_sum(plain, round_.plain, base=(1 + self.eps) * own if self.eps else own)
 
 
 class IdentityGINE(Operator):

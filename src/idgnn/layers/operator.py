@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from idgnn.identity.rounds import Messages, Round
+from idgnn.identity.rounds import Round
 
 
 class Operator(nn.Module, ABC):
@@ -39,8 +39,3 @@ class Operator(nn.Module, ABC):
     @abstractmethod
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """`[sources, in_channels]` to `[targets, out_channels]`; `weight` and `edge_attr` per original edge."""
-
-
-def per_message(values: Tensor | None, messages: Messages) -> Tensor | None:
-    """What is given per edge of the original graph, for the messages that travel on it."""
-    return None if values is None else values[messages.edge]

@@ -46,13 +46,15 @@ class IdentitySAGE(Operator):
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        gather = gather_max if self.aggr == "max" else gather_sum
         plain, coloured = round_.apart(x)
+        gather = gather_max if self.aggr == "max" else gather_sum
         out = gather(self.lin(plain).relu(), round_.plain)
         if round_.has_colour:
-            lin = self.lin_coloured or self.lin
-            more = gather(lin(coloured).relu(), round_.coloured)
-            out = torch.maximum(out, more) if self.aggr == "max" else out + more
+            sent = (self.lin_coloured or self.lin)(coloured).relu()
+            if self.aggr == "max":
+                out = torch.maximum(out, gather_max(sent, round_.coloured))
+            else:
+                out = gather_sum(sent, round_.coloured, base=out)
         if self.aggr == "mean":
             degree = round_.plain.ptr.diff() + round_.coloured.ptr.diff()
             out = out / degree.clamp(min=1).unsqueeze(-1)

@@ -207,10 +207,13 @@ class IDGNN(Saved, nn.Module):
         """Embeds what :meth:`prepare` made ready: the network itself, without a look at any value."""
         h = self.lin_in(ready.x).relu()
         if isinstance(ready.plan, Schedule):
-            h = self._run_schedule(h, ready, ready.plan)
+            h, answer = self._run_schedule(h, ready, ready.plan), ready.plan.answer
         else:
-            h = self._run_rows(h, ready, ready.plan)
+            h, answer = self._run_rows(h, ready, ready.plan), ready.plan.query_row
+        repeated = answer.numel() > h.size(0)  # then the same rows answer several queries
+        h = h if repeated else h.index_select(0, answer)
         h = self.lin_out(l2_normalize(h, dim=-1) if self.normalize else h)
+        h = h.index_select(0, answer) if repeated else h
         if ready.read is None:
             return h
         node = h.index_select(0, ready.read.node)
@@ -320,11 +323,11 @@ class IDGNN(Saved, nn.Module):
         return torch.cat([inputs.x, features.to(inputs.x)], dim=-1)
 
     def _run_schedule(self, h: Tensor, ready: Prepared, schedule: Schedule) -> Tensor:
-        """The rounds of our own layers, from the nodes to the answers."""
+        """The rounds of our own layers, from the nodes to the targets of the last."""
         h = h.index_select(0, schedule.node)
         for conv, norm, round_ in zip(self.convs, self.norms, schedule.rounds, strict=True):
             h = norm(cast(IdentityConv, conv).operator(h, round_, ready.weight, ready.edge_attr)).relu_()
-        return h.index_select(0, schedule.answer)
+        return h
 
     def _run_rows(self, h: Tensor, ready: Prepared, rows: Rows) -> Tensor:
         """The rounds of any other layers: all rows every time."""
@@ -335,4 +338,4 @@ class IDGNN(Saved, nn.Module):
         h = h.index_select(0, rows.node)
         for conv, norm in zip(self.convs, self.norms, strict=True):
             h = norm(conv(h, rows.edge_index, **options)).relu()
-        return h.index_select(0, rows.query_row)
+        return h

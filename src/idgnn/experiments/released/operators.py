@@ -17,7 +17,7 @@ from idgnn.layers.attention import attention
 from idgnn.layers.gat import IdentityGAT
 from idgnn.layers.gather import gather_sum
 from idgnn.layers.gcn import IdentityGCN
-from idgnn.layers.operator import Operator, per_message
+from idgnn.layers.operator import Operator
 
 
 class ReleasedGCN(IdentityGCN):
@@ -26,10 +26,8 @@ class ReleasedGCN(IdentityGCN):
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
         plain, coloured = round_.apart(_sent(self, x, round_))
-        out = gather_sum(plain, round_.plain, per_message(weight, round_.plain))
-        if round_.has_colour:
-            out = out + gather_sum(coloured, round_.coloured, per_message(weight, round_.coloured))
-        return out
+        out = gather_sum(plain, round_.plain, edge_weight=weight)
+        return gather_sum(coloured, round_.coloured, edge_weight=weight, base=out) if round_.has_colour else out
 
 
 class ReleasedGAT(IdentityGAT):
@@ -54,7 +52,7 @@ class ReleasedGAT(IdentityGAT):
             return gather_sum(plain, round_.plain, alpha.squeeze(-1))
         first, second = attention(gives, asks, round_, self.negative_slope)
         out = gather_sum(plain, round_.plain, first.squeeze(-1))
-        return out + gather_sum(coloured, round_.coloured, second.squeeze(-1))
+        return gather_sum(coloured, round_.coloured, second.squeeze(-1), base=out)
 
 
 class ReleasedSAGE(Operator):
@@ -133,7 +131,7 @@ def _sent(layer: IdentityGCN | IdentityGAT, x: Tensor, round_: Round) -> Tensor:
 
 def _sum_of_neighbours(x: Tensor, round_: Round) -> Tensor:
     plain, coloured = round_.apart(x)
-    return gather_sum(plain, round_.plain) + gather_sum(coloured, round_.coloured)
+    return gather_sum(coloured, round_.coloured, base=gather_sum(plain, round_.plain))
 
 
 def _coloured_result(first: nn.Module, second: nn.Module | None, received: Tensor, round_: Round) -> Tensor:

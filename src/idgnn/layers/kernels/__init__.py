@@ -11,6 +11,6 @@ as a CUDA graph.
 
 from idgnn.layers.kernels.attention import Given, attention, attention_backward
 from idgnn.layers.kernels.maxima import from_winners, maximum
-from idgnn.layers.kernels.sums import products, weighted_sum
+from idgnn.layers.kernels.sums import Weights, products, weighted_sum
 
-__all__ = ["Given", "attention", "attention_backward", "from_winners", "maximum", "products", "weighted_sum"]
+__all__ = ["Given", "Weights", "attention", "attention_backward", "from_winners", "maximum", "products", "weighted_sum"]

@@ -183,5 +183,5 @@ def attention_backward(
                 MESSAGES=MESSAGES,
                 num_warps=1,
             )
-        found.append(weighted_sum(grad_score, None, order, ptr))
+        found.append(weighted_sum(grad_score, order, ptr))
     return found, grad_asks

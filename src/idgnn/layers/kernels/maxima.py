@@ -7,7 +7,7 @@ import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.kernels.launch import MESSAGES, jit, num_columns, total_type
+from idgnn.layers.kernels.launch import WARPS, jit, num_columns, total_type
 
 
 @jit("x source ptr out winner channels")
@@ -37,28 +37,22 @@ def maximum(x: Tensor, source: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
     if out.numel():
         grid = (num_targets, triton.cdiv(x.size(1), width))
         with torch.cuda.device_of(x):
-            _max_kernel[grid](x, source, ptr, out, winner, x.size(1), CHANNELS=width)
+            _max_kernel[grid](x, source, ptr, out, winner, x.size(1), CHANNELS=width, num_warps=WARPS)
     return out, winner
 
 
 @jit("grad winner target order ptr out channels")
-def _winners_kernel(
-    grad, winner, target, order, ptr, out, channels, TOTAL: tl.constexpr, MESSAGES: tl.constexpr, CHANNELS: tl.constexpr
-):
+def _winners_kernel(grad, winner, target, order, ptr, out, channels, TOTAL: tl.constexpr, CHANNELS: tl.constexpr):
     source = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
+    here = column < channels
     begin, end = tl.load(ptr + source), tl.load(ptr + source + 1)
     total = tl.zeros([CHANNELS], dtype=TOTAL)
-    for first in range(begin, end, MESSAGES):
-        place = first + tl.arange(0, MESSAGES)
-        there = place < end
-        row = tl.load(target + place, mask=there, other=0)
-        message = tl.load(order + place, mask=there, other=0)
-        here = there[:, None] & (column < channels)[None, :]
-        cell = row[:, None] * channels + column[None, :]
-        won = tl.load(winner + cell, mask=here, other=-1) == message[:, None]
-        total += tl.sum(tl.where(won, tl.load(grad + cell, mask=here, other=0).to(TOTAL), 0), axis=0)
-    tl.store(out + source * channels + column, total, mask=column < channels)
+    for place in range(begin, end):
+        cell = tl.load(target + place) * channels + column
+        won = tl.load(winner + cell, mask=here, other=-1) == tl.load(order + place)
+        total += tl.load(grad + cell, mask=won, other=0).to(TOTAL)
+    tl.store(out + source * channels + column, total, mask=here)
 
 
 def from_winners(grad: Tensor, winner: Tensor, target: Tensor, ptr: Tensor, order: Tensor) -> Tensor:
@@ -77,7 +71,7 @@ def from_winners(grad: Tensor, winner: Tensor, target: Tensor, ptr: Tensor, orde
                 out,
                 grad.size(1),
                 TOTAL=total_type(grad),
-                MESSAGES=MESSAGES,
                 CHANNELS=width,
+                num_warps=WARPS,
             )
     return out

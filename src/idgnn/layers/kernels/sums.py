@@ -2,61 +2,91 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.kernels.launch import MESSAGES, jit, num_columns, total_type
+from idgnn.layers.kernels.launch import MESSAGES, WARPS, jit, num_columns, total_type
 
 
-@jit("x weight source ptr out channels")
+class Weights(NamedTuple):
+    """Message `i` has the weight `weight[place[order[i]]]`; whatever is `None` is left out, `weight` for ones."""
+
+    weight: Tensor | None = None
+    place: Tensor | None = None
+    order: Tensor | None = None
+
+
+ONES = Weights()
+
+
+@jit("x weight place order source ptr base out channels")
 def _sum_kernel(
     x,
     weight,
+    place,
+    order,
     source,
     ptr,
+    base,
     out,
     channels,
     WEIGHTED: tl.constexpr,
+    PLACED: tl.constexpr,
+    ORDERED: tl.constexpr,
+    BASED: tl.constexpr,
     TOTAL: tl.constexpr,
-    MESSAGES: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
     target = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
-    begin, end = tl.load(ptr + target), tl.load(ptr + target + 1)
+    here, cell = column < channels, target * channels + column
     total = tl.zeros([CHANNELS], dtype=TOTAL)
-    for first in range(begin, end, MESSAGES):
-        message = first + tl.arange(0, MESSAGES)
-        there = message < end
-        row = tl.load(source + message, mask=there, other=0)
-        here = there[:, None] & (column < channels)[None, :]
-        value = tl.load(x + row[:, None] * channels + column[None, :], mask=here, other=0).to(TOTAL)
+    if BASED:
+        total += tl.load(base + cell, mask=here, other=0).to(TOTAL)
+    begin, end = tl.load(ptr + target), tl.load(ptr + target + 1)
+    for message in range(begin, end):
+        row = tl.load(source + message)
+        value = tl.load(x + row * channels + column, mask=here, other=0).to(TOTAL)
         if WEIGHTED:
-            value = value * tl.load(weight + message, mask=there, other=0).to(TOTAL)[:, None]
-        total += tl.sum(value, axis=0)
-    tl.store(out + target * channels + column, total, mask=column < channels)
+            which = message
+            if ORDERED:
+                which = tl.load(order + which)
+            if PLACED:
+                which = tl.load(place + which)
+            value = value * tl.load(weight + which).to(TOTAL)
+        total += value
+    tl.store(out + cell, total, mask=here)
 
 
-def weighted_sum(x: Tensor, weight: Tensor | None, source: Tensor, ptr: Tensor) -> Tensor:
-    """For each target the sum of `weight[i] * x[source[i]]`."""
+def weighted_sum(x: Tensor, source: Tensor, ptr: Tensor, weights: Weights = ONES, base: Tensor | None = None) -> Tensor:
+    """For each target the sum of its messages `x[source[i]]`, weighted, and of its row of `base`."""
     x, num_targets = x.contiguous(), ptr.numel() - 1
     out = x.new_empty(num_targets, x.size(1))
     width = num_columns(x)
+    weight, place, order = weights
     if out.numel():
         with torch.cuda.device_of(x):
             _sum_kernel[(num_targets, triton.cdiv(x.size(1), width))](
                 x,
                 x if weight is None else weight.contiguous(),
+                source if place is None else place,
+                source if order is None else order,
                 source,
                 ptr,
+                x if base is None else base.contiguous(),
                 out,
                 x.size(1),
                 WEIGHTED=weight is not None,
+                PLACED=place is not None,
+                ORDERED=order is not None,
+                BASED=base is not None,
                 TOTAL=total_type(x),
-                MESSAGES=MESSAGES,
                 CHANNELS=width,
+                num_warps=WARPS,
             )
     return out
 

@@ -82,8 +82,7 @@ class Exchanged(Form):
         return sent.sub_(summed.message(states.plain.index_select(0, node), False))
 
     def _sum(self, sent: Tensor, source: Tensor, target: Tensor, num_targets: int, edge: Tensor) -> Tensor:
-        weight = None if self.weight is None else self.weight.index_select(0, edge)
-        return gather_sum(sent, messages(source, target, num_targets, edge), weight)
+        return gather_sum(sent, messages(source, target, num_targets, edge), edge_weight=self.weight)
 
     def _summed(self, layer: int) -> Summed:
         return cast(Summed, as_sum(cast(IdentityConv, self.layers[layer]).operator))
