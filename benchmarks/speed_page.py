@@ -1,0 +1,203 @@
+"""Writes `docs/speed.md` from the records of all benchmarks: `python -m benchmarks.speed_page`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from idgnn.training.files import write_text
+
+RESULTS = Path(__file__).parent / "results"
+PAGE = Path("docs/speed.md")
+CONVS = {"gcn": "GCN", "sage": "SAGE", "gat": "GAT", "gin": "GIN"}
+
+HEAD = """# Speed
+
+Ratios are between contenders that take turns in one run; a ratio is the median over the rounds. This page is written by
+`python -m benchmarks.speed_page` from [`benchmarks/results`](../benchmarks/results); no number is by hand. How the cost
+grows with the graph is in [`scaling.md`](scaling.md), what was tried and what came of it in
+[`benchmarks/NOTES.md`](../benchmarks/NOTES.md).
+"""
+GPU = """\
+Batches of ENZYMES graphs, *K* = 3, all with the parameters of a 256-wide GCN; forward and backward, prepared before.
+*Eager* launches one kernel after the other, as PyTorch does: that takes longer than most kernels run, so all contenders
+look alike, and ID-GNN-Full costs little beside the plain GNN. *Replayed* as CUDA graphs, they show what they compute.
+"""
+PAIRS = """\
+Pairs: PROTEINS graphs with 1000 pairs each, *K* = 5, a GCN of width 256; ID-GNN-Full beside one coloured copy of the
+graph per source. Products of a few thousand rows do not fill a large GPU, so fewer rows save less than their share.
+"""
+LOOP = """\
+Steps of training a second with a GCN in batches of 128 graphs, all processes together, and the share of a step that
+goes into cutting its batch out of the dataset. *Recorded* steps are replayed as CUDA graphs (`idgnn train --record
+--redeal 50`), and a batch is cut once for 50 replays.
+"""
+LARGE = """\
+`model.embed`, ID-GNN-Full of width 64 for all nodes. Ego networks of PubMed are timed on {sample} nodes and scaled.
+"""
+
+
+def main() -> None:
+    """Reads the records and writes the page."""
+    write_text(PAGE, page())
+
+
+def page() -> str:
+    """The whole page."""
+    gpu = figures("h200")
+    sample = records("pubmed")[0]["ego_roots"]
+    return "\n".join(
+        [
+            HEAD,
+            "## Training steps and building, on a CPU\n",
+            source("cpu", "make bench"),
+            *table("what", "measured", "target", "", rows=cpu_rows()),
+            "\n## Training steps, on a GPU\n",
+            source("h200", "python -m benchmarks.gpu"),
+            GPU,
+            *table("forward and backward", *CONVS.values(), rows=gpu_rows(gpu)),
+            "",
+            PAIRS,
+            *table("a copy per source, as a multiple of ID-GNN-Full", "8 graphs", "64 graphs", rows=pair_rows(gpu)),
+            "\n## The training loop\n",
+            source("loop_cpu", "python -m benchmarks.loop"),
+            source("loop_h200", "python -m benchmarks.loop --device cuda --processes 1 12 --modes eager recorded"),
+            LOOP,
+            *table("", "processes", "plain GNN", "ID-GNN-Fast", "ID-GNN-Full", "cutting", rows=loop_rows()),
+            "\n## Large graphs\n",
+            source("douban", "python -m benchmarks.large_graphs douban"),
+            source("pubmed", "python -m benchmarks.large_graphs pubmed"),
+            source("million_h200", "python -m benchmarks.large_graphs synthetic --device cuda"),
+            LARGE.format(sample=sample),
+            *table("graph", "*K*", "layer", "rows", "seconds", "memory", "ego networks : ours", rows=large_rows()),
+            "",
+        ]
+    )
+
+
+def records(name: str) -> list[dict[str, Any]]:
+    """The figures of a record."""
+    return json.loads((RESULTS / f"{name}.json").read_text())["figures"]
+
+
+def figures(name: str) -> dict[str, dict[str, Any]]:
+    """The figures of a record that have names."""
+    return {each["name"]: each for each in records(name)}
+
+
+def source(name: str, command: str) -> str:
+    """Where figures come from."""
+    record = json.loads((RESULTS / f"{name}.json").read_text())
+    machine = record["machine"]
+    threads = machine["threads"]
+    where = machine.get("gpu") or f"{threads} thread{'' if threads == 1 else 's'} of an {machine['processor']}"
+    torch = record["versions"]["torch"]
+    return (
+        f"{where}, PyTorch {torch}, {record['date']}: `{command}` ([all figures](../benchmarks/results/{name}.json)).\n"
+    )
+
+
+def cpu_rows() -> Iterable[list[str]]:
+    """All figures of `make bench`."""
+    for each in records("cpu"):
+        target = f"{each['target']} {each['unit']}" if each["target"] else ""
+        yield [each["name"], f"{each['value']:.3g} {each['unit']}", target, "" if each["met"] else "missed"]
+
+
+def gpu_rows(found: dict[str, dict[str, Any]]) -> Iterable[list[str]]:
+    """One row for each question, one column for each architecture."""
+    for number in (128, 600):
+        for mode in ("eager", "replayed"):
+            step = f"{number} graphs, {mode}, forward + backward"
+            yield section(f"{number} graphs, {mode}")
+            yield ["plain GNN", *of(found, f"{step}: plain", "{:.2f} ms")]
+            yield ["ID-GNN-Fast : plain", *of(found, f"{step}, ID-GNN-Fast : plain")]
+            yield ["ID-GNN-Full : plain", *of(found, f"{step}, ID-GNN-Full : plain")]
+            yield ["ego networks : ID-GNN-Full", *of(found, f"{step}, ego networks : ID-GNN-Full")]
+        memory = f"{number} graphs, memory of a step"
+        yield section(f"{number} graphs, memory")
+        yield ["ID-GNN-Full", *of(found, f"{memory}, ID-GNN-Full", "{:.0f} MiB")]
+        yield ["ID-GNN-Full : plain", *of(found, f"{memory}, ID-GNN-Full : plain")]
+        yield ["ego networks : ID-GNN-Full", *of(found, f"{memory}, ego networks : ID-GNN-Full")]
+
+
+def section(name: str) -> list[str]:
+    """A row that says what the next ones are about."""
+    return [f"**{name}**", *[""] * len(CONVS)]
+
+
+def of(found: dict[str, dict[str, Any]], what: str, form: str = "{:.2f}") -> list[str]:
+    """A figure of every architecture."""
+    return [marked(found[f"{conv}, {what}"], form) for conv in CONVS]
+
+
+def marked(each: dict[str, Any], form: str = "{:.2f}") -> str:
+    """A figure, and its target if it misses that."""
+    return form.format(each["value"]) + ("" if each["met"] else f" (target {each['target']})")
+
+
+def pair_rows(found: dict[str, dict[str, Any]]) -> Iterable[list[str]]:
+    """Time and memory, of a small and of a larger batch."""
+    for name, what in (
+        ("eager", "eager, forward + backward"),
+        ("replayed", "replayed, forward + backward"),
+        ("memory", "memory of a step"),
+    ):
+        names = [f"pairs, {number} graphs, {what}, a copy per source : ID-GNN-Full" for number in (8, 64)]
+        yield [name, *(marked(found[each]) for each in names)]
+
+
+def loop_rows() -> Iterable[list[str]]:
+    """One row for each way to train, one column for each network."""
+    for name, where in (("loop_cpu", "CPU"), ("loop_h200", "H200")):
+        found = records(name)
+        for key in dict.fromkeys((each["data"], each["recorded"], each["processes"]) for each in found):
+            data, recorded, processes = key
+            each = [one for one in found if (one["data"], one["recorded"], one["processes"]) == key]
+            shares = [one["outside"] for one in each]
+            mode = "" if where == "CPU" else ", recorded" if recorded else ", eager"
+            yield [
+                f"{data}, {where}{mode}",
+                str(processes),
+                *(rate(one["steps_per_second"]) for one in each),
+                "" if recorded else f"{min(shares):.0%} to {max(shares):.0%}",
+            ]
+
+
+def rate(value: float) -> str:
+    """Three digits, or as many as there are before the point."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def large_rows() -> Iterable[list[str]]:
+    """All embeddings of large graphs."""
+    for name, graph in (("douban", "soc-douban"), ("pubmed", "PubMed"), ("million_h200", "random")):
+        for each in records(name):
+            ego = each.get("ego_seconds_scaled")
+            memory = each.get("peak_gpu_gib")
+            yield [
+                f"{graph}: {each['nodes']:,} nodes, {each['edges']:,} edges",
+                str(each["layers"]),
+                CONVS[each["conv"]],
+                f"{each['identity_rows']:,}",
+                f"{each['seconds']:.2g}",
+                f"{each['peak_gib']:.2f} GiB" if memory is None else f"{memory:.1f} GiB on the GPU",
+                "" if ego is None else f"{ego / each['seconds']:.0f}; rows: {fewer(each):.0f}",
+            ]
+
+
+def fewer(each: dict[str, Any]) -> float:
+    """How many rows of ego networks there are for each of ours."""
+    return each["ego_rows_scaled"] / each["identity_rows"]
+
+
+def table(*head: str, rows: Iterable[list[str]]) -> list[str]:
+    """Lines of Markdown."""
+    lines = [list(head), ["---", *["---:"] * (len(head) - 1)], *rows]
+    return [f"| {' | '.join(cells)} |" for cells in lines]
+
+
+if __name__ == "__main__":
+    main()

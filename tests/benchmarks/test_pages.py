@@ -1,0 +1,76 @@
+"""What is written about speed comes from the records: the page, and the figures of the README."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks import speed_page
+from benchmarks.speed_page import CONVS, figures, rate, records
+
+ROOT = Path(__file__).parents[2]
+README = re.sub(r"\s+", " ", (ROOT / "README.md").read_text())
+
+
+def test_the_page_is_that_of_the_records():
+    page = (ROOT / speed_page.PAGE).read_text()
+    assert page == speed_page.page(), "write it anew: python -m benchmarks.speed_page"
+
+
+def of_cpu() -> list[str]:
+    found = {name: each["value"] for name, each in figures("cpu").items()}
+    return [
+        f"*K* = 3, equal parameters) | {found['training step, ID-GNN-Full : plain GCN']:.1f} |",
+        f"the same for ID-GNN-Fast | {found['training step, ID-GNN-Fast : plain GCN']:.1f} |",
+        f"ID-GNN-Full's step | {found['training step, ego networks : ID-GNN-Full']:.1f} |",
+        f"*K* = 5) | {found['pair queries, training step, a copy per source : identity graph']:.1f} |",
+        f"its identity graphs | {found['identity graphs of ENZYMES, networkx ego graphs : ours']:.0f} |",
+        f"into PyG graphs | {found['identity graphs of ENZYMES, networkx ego graphs as PyG graphs : ours']:.0f} |",
+        f"41,127 ogbg-molhiv molecules | {found['identity graphs of all 41,127 molhiv molecules']:.1f} s |",
+        f"million edges) | {found['identity graph of soc-douban (154,908 nodes)']:.1f} s, "
+        f"{found['identity graph of soc-douban, memory beside the loaded graph']:.2f} GiB |",
+        f"one `cycle_counts` | {found['closed-walk counts of ENZYMES, AddRandomWalkPE : ours, one call']:.1f} |",
+        f"all ogbg-molhiv molecules | {found['closed-walk counts of all 41,127 molhiv molecules']:.2f} s |",
+    ]
+
+
+def of_large_graphs() -> list[str]:
+    douban, pubmed, million = records("douban"), records("pubmed"), records("million_h200")
+    seconds = ", ".join(f"{each['seconds']:.1f}" for each in douban)
+    ratios = ", ".join(f"{each['ego_seconds_scaled'] / each['seconds']:.0f}" for each in pubmed)
+    return [
+        f"GCN, GIN, SAGE, GAT | {seconds} s, at most {max(each['peak_gib'] for each in douban):.2f} GiB |",
+        f"scaled from 300 nodes) | {ratios} |",
+        f"*K* = 2 and 3 | at most {max(each['seconds'] for each in million):.1f} s |",
+    ]
+
+
+def of_gpu() -> list[str]:
+    found = {name: each["value"] for name, each in figures("h200").items()}
+    rows = []
+    for words, what in (
+        ("launched one by one", "128 graphs, eager, forward + backward, ID-GNN-Full : plain"),
+        ("replayed as a CUDA graph", "128 graphs, replayed, forward + backward, ID-GNN-Full : plain"),
+        ("multiple of ID-GNN-Full's", "128 graphs, replayed, forward + backward, ego networks : ID-GNN-Full"),
+        ("all 600 graphs in one batch", "600 graphs, replayed, forward + backward, ego networks : ID-GNN-Full"),
+        ("memory of ego networks", "128 graphs, memory of a step, ego networks : ID-GNN-Full"),
+    ):
+        values = [f"{found[f'{conv}, {what}']:.1f}" for conv in CONVS]
+        rows.append(f"{words} | {' | '.join(values)} |")
+    return rows
+
+
+def of_loop() -> list[str]:
+    found = {(each["network"], each["recorded"], each["processes"]): each for each in records("loop_h200")}
+
+    def pair(recorded: bool, processes: int) -> str:
+        names = ("plain GNN", "ID-GNN-Full")
+        plain, full = (rate(found[name, recorded, processes]["steps_per_second"]) for name in names)
+        return f"{plain} and {full}"
+
+    return [pair(False, 1), pair(False, 12), pair(True, 1), pair(True, 12)]
+
+
+@pytest.mark.parametrize("words", [*of_cpu(), *of_large_graphs(), *of_gpu(), *of_loop()])
+def test_the_readme_has_the_figures_of_the_records(words):
+    assert words in README
