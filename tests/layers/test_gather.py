@@ -114,6 +114,26 @@ def test_the_maximum_is_its_plain_twin(dtype, case):
 
 @settings(max_examples=60)
 @given(case=rounds())
+def test_the_maximum_with_a_base_is_its_plain_twin(case):
+    sent, num_sources, num_targets = case
+    inputs = [torch.rand(rows, CHANNELS, dtype=torch.double) + 0.01 for rows in (num_sources, num_targets)]
+    assert_twins(
+        lambda x, base: gather_max(x, sent, base=base),
+        lambda x, base: gather_max_plain(x, sent, base=base),
+        inputs,
+        1e-12,
+    )
+
+
+def test_a_base_that_is_as_large_wins():
+    sent = messages([(0, 0), (0, 1)], num_sources=1, num_targets=2)
+    x, base = torch.ones(1, 1, requires_grad=True), torch.tensor([[1.0], [0.5]], requires_grad=True)
+    gradients = torch.autograd.grad(gather_max(x, sent, base=base), (x, base), torch.tensor([[2.0], [3.0]]))
+    assert [gradient.tolist() for gradient in gradients] == [[[3.0]], [[2.0], [0.0]]]
+
+
+@settings(max_examples=60)
+@given(case=rounds())
 def test_the_winner_of_a_maximum_is_the_message_that_it_came_in(case):
     """Without a kernel and off the CPU, which the other tests do not see."""
     sent, num_sources, num_targets = case
@@ -203,7 +223,8 @@ def test_torch_compile_can_rely_on_the_operator(listed):
     torch.library.opcheck(_gather_sum, (x, weight, None, None, None, *ways))
     torch.library.opcheck(_gather_sum, (x, None, None, None, base, *ways))
     torch.library.opcheck(_gather_sum, (x, weight, torch.arange(len(listed)), None, base, *ways))
-    torch.library.opcheck(_gather_max, (x, *ways))
+    torch.library.opcheck(_gather_max, (x, None, *ways))
+    torch.library.opcheck(_gather_max, (x, base, *ways))
 
 
 def test_half_precision_messages_are_summed_in_single_precision_when_weighted():

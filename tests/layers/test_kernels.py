@@ -80,16 +80,19 @@ def test_products(case):
     torch.testing.assert_close(found.cpu(), (x[sent.source] * grad[sent.target]).sum(-1))
 
 
-def test_maximum_and_its_gradient(case):
+@pytest.mark.parametrize("based", [False, True])
+def test_maximum_and_its_gradients(case, based):
     sent, x, grad, _ = case
-    value, winner = kernels.maximum(*there(x, sent.source, sent.ptr))
-    x.requires_grad_()
-    expected = gather_max_plain(x, sent)
+    leaves = [x, torch.rand_like(grad)][: 1 + based]
+    value, winner = kernels.maximum(*there(x, sent.source, sent.ptr, *leaves[1:]))
+    expected = gather_max_plain(x.requires_grad_(), sent, base=leaves[1].requires_grad_() if based else None)
     assert torch.equal(value.cpu(), expected)
     back = sent.back
     found = kernels.from_winners(*there(grad), winner, *there(back.neighbour, back.ptr, back.edge))
-    (gradient,) = torch.autograd.grad(expected, x, grad)
-    torch.testing.assert_close(found.cpu(), gradient)
+    of_x, *of_base = torch.autograd.grad(expected, leaves, grad)
+    torch.testing.assert_close(found.cpu(), of_x)
+    for gradient in of_base:
+        assert torch.equal(grad * (winner.cpu() < 0), gradient)
 
 
 def test_a_tie_gives_the_gradient_once():

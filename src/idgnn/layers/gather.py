@@ -63,17 +63,21 @@ def gather_sum_plain(
     return out if base is None else base + out
 
 
-def gather_max(x: Tensor, messages: Messages) -> Tensor:
-    r""":math:`\mathbf{y}_t = \max_{s \to t} \mathbf{x}_s` for `x >= 0`, zero where no message arrives."""
+def gather_max(x: Tensor, messages: Messages, *, base: Tensor | None = None) -> Tensor:
+    r""":math:`\mathbf{y}_t = \max(\mathbf{b}_t, \max_{s \to t} \mathbf{x}_s)`, where `x` and `base` are not negative.
+
+    Without a base, a target that hears nothing gets zero; of equal values the base wins.
+    """
     back = messages.back
-    return _gather_max(x, messages.source, messages.ptr, back.neighbour, back.ptr, back.edge)[0]
+    return _gather_max(x, base, messages.source, messages.ptr, back.neighbour, back.ptr, back.edge)[0]
 
 
-def gather_max_plain(x: Tensor, messages: Messages) -> Tensor:
+def gather_max_plain(x: Tensor, messages: Messages, *, base: Tensor | None = None) -> Tensor:
     """:func:`gather_max`, message by message."""
     sent = x[messages.source]
     index = messages.target.unsqueeze(-1).expand_as(sent)
-    return sent.new_zeros(messages.ptr.numel() - 1, x.size(1)).scatter_reduce(0, index, sent, "amax")
+    out = sent.new_zeros(messages.ptr.numel() - 1, x.size(1)).scatter_reduce(0, index, sent, "amax")
+    return out if base is None else torch.maximum(base, out)
 
 
 @torch.library.custom_op("idgnn::gather_sum", mutates_args=())
@@ -151,16 +155,28 @@ _gather_sum.register_autograd(_backward_sum, setup_context=_save_sum)
 
 @torch.library.custom_op("idgnn::gather_max", mutates_args=())
 def _gather_max(
-    x: Tensor, source: Tensor, ptr: Tensor, back_target: Tensor, back_ptr: Tensor, back_order: Tensor
+    x: Tensor,
+    base: Tensor | None,
+    source: Tensor,
+    ptr: Tensor,
+    back_target: Tensor,
+    back_ptr: Tensor,
+    back_order: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """The maximum, and the message that it came in; where there is none, that is no message's number."""
+    """The maximum, and the message that it came in: -1 for the base; where there is nothing, no message's number."""
     if source.numel() == 0:
-        value = x.new_zeros(ptr.numel() - 1, x.size(1))
+        value = x.new_zeros(ptr.numel() - 1, x.size(1)) if base is None else base.clone()
         return value, torch.full_like(value, -1, dtype=torch.int32)
     if kernels := kernels_on(x.device):
-        return kernels.maximum(x, source, ptr)
-    if x.device.type != "cpu":
-        return _max_and_winner(x, source, ptr)
+        return kernels.maximum(x, source, ptr, base)
+    value, winner = (_max_on_cpu if x.device.type == "cpu" else _max_and_winner)(x, source, ptr)
+    if base is None:
+        return value, winner
+    better = (value > base) | value.isnan()
+    return torch.where(better, value, base), torch.where(better, winner, -1)
+
+
+def _max_on_cpu(x: Tensor, source: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
     ones, size = x.new_ones(source.numel()), (ptr.numel() - 1, x.size(0))
     with warnings.catch_warnings(action="ignore"):  # PyTorch calls its sparse rows a beta feature, once a process
         matrix = torch.sparse_csr_tensor(ptr, source, ones, size, check_invariants=False)
@@ -181,26 +197,44 @@ def _max_and_winner(x: Tensor, source: Tensor, ptr: Tensor) -> tuple[Tensor, Ten
 
 
 @_gather_max.register_fake
-def _(x, source, ptr, back_target, back_ptr, back_order):
+def _(x, base, source, ptr, back_target, back_ptr, back_order):
     shape = (ptr.size(0) - 1, x.size(1))
     return x.new_empty(shape), source.new_empty(shape, dtype=torch.int32)
 
 
 def _save_max(ctx, inputs, output):
-    ctx.save_for_backward(output[1], *inputs[1:])
+    ctx.save_for_backward(output[1], *inputs[2:])
 
 
 def _backward_max(ctx, grad, _):
     winner, source, ptr, back_target, back_ptr, back_order = ctx.saved_tensors
+    grad_x = grad_base = None
+    if ctx.needs_input_grad[0]:
+        grad_x = _to_winners(grad, winner, source, ptr, back_target, back_ptr, back_order)
+    if ctx.needs_input_grad[1]:
+        grad_base = grad * (winner < 0)
+    return grad_x, grad_base, *(None,) * 5
+
+
+def _to_winners(
+    grad: Tensor,
+    winner: Tensor,
+    source: Tensor,
+    ptr: Tensor,
+    back_target: Tensor,
+    back_ptr: Tensor,
+    back_order: Tensor,
+) -> Tensor:
+    """For each source the sum of the gradients of the maxima that it won."""
     if source.numel() == 0:
-        return grad.new_zeros(back_ptr.numel() - 1, grad.size(1)), *(None,) * 5
+        return grad.new_zeros(back_ptr.numel() - 1, grad.size(1))
     kernels = kernels_on(grad.device)
     if kernels is not None and not torch.is_grad_enabled():  # the kernel has no gradient of its own
-        return kernels.from_winners(grad, winner, back_target, back_ptr, back_order), *(None,) * 5
-    # A target without messages has no winner; any row will do, its gradient is zeroed.
-    grad = grad * (ptr.diff() > 0).unsqueeze(-1)
+        return kernels.from_winners(grad, winner, back_target, back_ptr, back_order)
+    # Where no message won, any row will do: its gradient is zeroed.
+    grad = grad * ((winner >= 0) & (ptr.diff() > 0).unsqueeze(-1))
     row = source[winner.clamp(0, source.numel() - 1)]
-    return grad.new_zeros(back_ptr.numel() - 1, grad.size(1)).scatter_add(0, row, grad), *(None,) * 5
+    return grad.new_zeros(back_ptr.numel() - 1, grad.size(1)).scatter_add(0, row, grad)
 
 
 _gather_max.register_autograd(_backward_max, setup_context=_save_max)

@@ -51,10 +51,7 @@ class IdentitySAGE(Operator):
         out = gather(self.lin(plain).relu(), round_.plain)
         if round_.has_colour:
             sent = (self.lin_coloured or self.lin)(coloured).relu()
-            if self.aggr == "max":
-                out = torch.maximum(out, gather_max(sent, round_.coloured))
-            else:
-                out = gather_sum(sent, round_.coloured, base=out)
+            out = gather(sent, round_.coloured, base=out)
         if self.aggr == "mean":
             degree = round_.plain.ptr.diff() + round_.coloured.ptr.diff()
             out = out / degree.clamp(min=1).unsqueeze(-1)

@@ -10,34 +10,49 @@ from torch import Tensor
 from idgnn.layers.kernels.launch import WARPS, jit, num_columns, total_type
 
 
-@jit("x source ptr out winner channels")
-def _max_kernel(x, source, ptr, out, winner, channels, CHANNELS: tl.constexpr):
+@jit("x source ptr base out winner channels")
+def _max_kernel(x, source, ptr, base, out, winner, channels, BASED: tl.constexpr, CHANNELS: tl.constexpr):
     target = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
-    here = column < channels
+    here, cell = column < channels, target * channels + column
     begin, end = tl.load(ptr + target), tl.load(ptr + target + 1)
     best = tl.zeros([CHANNELS], dtype=x.dtype.element_ty)
+    if BASED:
+        best = tl.load(base + cell, mask=here, other=0)
     which = tl.full([CHANNELS], -1, dtype=tl.int64)
     for message in range(begin, end):
         row = tl.load(source + message)
         value = tl.load(x + row * channels + column, mask=here, other=0)
-        better = (value > best) | (value != value) | (which < 0)  # NaN wins, as in PyTorch
+        better = (value > best) | (value != value)  # NaN wins, as in PyTorch
+        if not BASED:
+            better = better | (which < 0)
         best = tl.where(better, value, best)
         which = tl.where(better, message, which)
-    tl.store(out + target * channels + column, best, mask=here)
-    tl.store(winner + target * channels + column, which, mask=here)
+    tl.store(out + cell, best, mask=here)
+    tl.store(winner + cell, which, mask=here)
 
 
-def maximum(x: Tensor, source: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
-    """For each target the largest of `x[source[i]]`, 0 if there is none, and the message that it came in, or -1."""
+def maximum(x: Tensor, source: Tensor, ptr: Tensor, base: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """For each target the largest of `x[source[i]]` and of its row of `base` (0 if there are none), and the message
+    that it came in, -1 for the base or nothing."""
     x, num_targets = x.contiguous(), ptr.numel() - 1
     out = x.new_empty(num_targets, x.size(1))
     winner = torch.empty_like(out, dtype=torch.int32)
     width = num_columns(x)
     if out.numel():
-        grid = (num_targets, triton.cdiv(x.size(1), width))
         with torch.cuda.device_of(x):
-            _max_kernel[grid](x, source, ptr, out, winner, x.size(1), CHANNELS=width, num_warps=WARPS)
+            _max_kernel[(num_targets, triton.cdiv(x.size(1), width))](
+                x,
+                source,
+                ptr,
+                x if base is None else base.contiguous(),
+                out,
+                winner,
+                x.size(1),
+                BASED=base is not None,
+                CHANNELS=width,
+                num_warps=WARPS,
+            )
     return out, winner
 
 
