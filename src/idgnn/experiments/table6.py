@@ -12,6 +12,7 @@ from idgnn.experiments.spec import Protocol, Spec, TrainJob
 NAME = "table6"
 FOLDS = 10
 EPOCHS = 300
+SEED = 0  # the only one: the folds take the place of seeds
 
 # The released code has no settings for these; under its protocol they have those of its other graph tasks.
 COLUMNS = tuple(
@@ -30,7 +31,7 @@ COLUMNS = tuple(
 
 
 def specs(models: Sequence[Model], protocol: Protocol, seeds: Sequence[int]) -> list[Spec]:
-    """Ten runs for each cell and seed, one for each fold that is held out.
+    """Ten runs for each cell, one for each fold that is held out; of the seeds, the first alone.
 
     Every epoch is measured: the epoch with the best mean over the folds, which PPGN and the works beside it report, is
     known only when all folds are through.
@@ -39,6 +40,7 @@ def specs(models: Sequence[Model], protocol: Protocol, seeds: Sequence[int]) -> 
         _fold(spec, fold)
         for column in COLUMNS
         for spec in column.specs(NAME, [model for model in models if model in PAPER], protocol, seeds)
+        if spec.seed == SEED
         for fold in range(FOLDS)
     ]
 

@@ -112,7 +112,6 @@ def layout(name: TableName, seeds: Sequence[int] = SEEDS) -> Layout:
     >>> len(table.headings), len(table.specs["text", "full-gcn", "node-ScaleFree"])
     (10, 3)
     """
-    seeds = seeds[:1] if name == "table6" else seeds  # its folds take the place of seeds
     cells: dict[tuple[Protocol, str, str], tuple[Spec, ...]] = {}
     for protocol in PROTOCOLS:
         for spec in _MODULES[name].specs(EVERY, protocol, seeds):
