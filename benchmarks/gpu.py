@@ -28,7 +28,9 @@ from idgnn.training.recording import Recorder
 CONVS = ("gcn", "sage", "gat", "gin")
 CONTENDERS = {"plain": ("none", None), "fast": ("fast", None), "full": ("full", None), "ego": ("full", "ego")}
 BATCH, CLASSES, MIB = 128, 6, 2**20
+LIMIT = {"eager": 1.8, "replayed": 2.0}  # of ID-GNN-Full : plain
 Call = Callable[[], object]
+Judge = Callable[[str, float, float, str], Figure]
 
 
 def main() -> None:
@@ -67,28 +69,31 @@ def nodes(folder: Path, conv: str, device: str, rounds: int, number: int) -> lis
         width = match_budget(lambda w, i=identity: IDGNN(batch.num_features, w, CLASSES, 3, conv, i), budget)
         model = IDGNN(batch.num_features, width, CLASSES, 3, conv, identity).to(device)
         steps[name] = step(model, model.prepare(batch.x, batch.edge_index, engine=engine), label)
-    found = []
     judged = conv in ("gcn", "gin") and number == BATCH  # those that have targets
-    name = f"{conv}, {len(picked)} graphs"
+
+    def figure(what: str, value: float, judge: Judge | None = None, limit: float = 0.0) -> Figure:
+        title = f"{conv}, {len(picked)} graphs, {what}"
+        return judge(title, value, limit, "x") if judge and judged else Figure(title, value, "x")
+
+    found = []
     for mode, wrap in modes(device).items():
         for which, what in enumerate(("forward", "forward + backward")):
             times = take_turns({name: wrap(calls[which]) for name, calls in steps.items()}, rounds, warm_up=5)
-            step_ = f"{name}, {mode}, {what}"
-            found.append(Figure(f"{step_}: plain", 1e3 * sorted(times["plain"])[rounds // 2], "ms"))
-            found.append(Figure(f"{step_}, ID-GNN-Fast : plain", ratio(times, "fast", "plain"), "x"))
-            full, ego = ratio(times, "full", "plain"), ratio(times, "ego", "full")
-            if which == 0 or not judged:
-                found.append(Figure(f"{step_}, ID-GNN-Full : plain", full, "x"))
-                found.append(Figure(f"{step_}, ego networks : ID-GNN-Full", ego, "x"))
-            else:
-                found.append(at_most(f"{step_}, ID-GNN-Full : plain", full, 2.0 if mode == "replayed" else 1.8, "x"))
-                found.append(at_least(f"{step_}, ego networks : ID-GNN-Full", ego, 3.0, "x"))
+            step_, most, least = f"{mode}, {what}", at_most if which else None, at_least if which else None
+            milliseconds = 1e3 * sorted(times["plain"])[rounds // 2]
+            found += [
+                Figure(f"{conv}, {len(picked)} graphs, {step_}: plain", milliseconds, "ms"),
+                figure(f"{step_}, ID-GNN-Fast : plain", ratio(times, "fast", "plain")),
+                figure(f"{step_}, ID-GNN-Full : plain", ratio(times, "full", "plain"), most, LIMIT[mode]),
+                figure(f"{step_}, ego networks : ID-GNN-Full", ratio(times, "ego", "full"), least, 3.0),
+            ]
     if device.startswith("cuda"):
-        peak = {name: memory(calls[1]) for name, calls in steps.items()}
-        found.append(Figure(f"{name}, memory of a step, ID-GNN-Full", peak["full"] / MIB, "MiB"))
-        found.append(Figure(f"{name}, memory of a step, ID-GNN-Full : plain", peak["full"] / peak["plain"], "x"))
-        name, value = f"{name}, memory of a step, ego networks : ID-GNN-Full", peak["ego"] / peak["full"]
-        found.append(at_least(name, value, 3.0, "x") if judged else Figure(name, value, "x"))
+        peak, step_ = {name: memory(calls[1]) for name, calls in steps.items()}, "memory of a step"
+        found += [
+            Figure(f"{conv}, {len(picked)} graphs, {step_}, ID-GNN-Full", peak["full"] / MIB, "MiB"),
+            figure(f"{step_}, ID-GNN-Full : plain", peak["full"] / peak["plain"]),
+            figure(f"{step_}, ego networks : ID-GNN-Full", peak["ego"] / peak["full"], at_least, 3.0),
+        ]
     return found
 
 

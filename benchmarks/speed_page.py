@@ -15,7 +15,8 @@ CONVS = {"gcn": "GCN", "sage": "SAGE", "gat": "GAT", "gin": "GIN"}
 
 HEAD = """# Speed
 
-Ratios are between contenders that take turns in one run; a ratio is the median over the rounds. This page is written by
+Ratios are between contenders that take turns in one run, but for PubMed's; a ratio is the median over the rounds. This
+page is written by
 `python -m benchmarks.speed_page` from [`benchmarks/results`](../benchmarks/results); no number is by hand. How the cost
 grows with the graph is in [`scaling.md`](scaling.md), what was tried and what came of it in
 [`benchmarks/NOTES.md`](../benchmarks/NOTES.md).
@@ -67,9 +68,7 @@ def page() -> str:
             LOOP,
             *table("", "processes", "plain GNN", "ID-GNN-Fast", "ID-GNN-Full", "cutting", rows=loop_rows()),
             "\n## Large graphs\n",
-            source("douban", "python -m benchmarks.large_graphs douban"),
-            source("pubmed", "python -m benchmarks.large_graphs pubmed"),
-            source("million_h200", "python -m benchmarks.large_graphs synthetic --device cuda"),
+            *(source(name, command_of(name)) for name in ("douban", "pubmed", "million_h200")),
             LARGE.format(sample=sample),
             *table("graph", "*K*", "layer", "rows", "seconds", "memory", "ego networks : ours", rows=large_rows()),
             "",
@@ -97,6 +96,16 @@ def source(name: str, command: str) -> str:
     return (
         f"{where}, PyTorch {torch}, {record['date']}: `{command}` ([all figures](../benchmarks/results/{name}.json)).\n"
     )
+
+
+def command_of(name: str) -> str:
+    """What embedded a large graph."""
+    options = json.loads((RESULTS / f"{name}.json").read_text())["options"]
+    command = f"python -m benchmarks.large_graphs {options['graph']}"
+    for each in ("conv", "layers", "memory", "device", "sample"):
+        if value := options[each]:
+            command += f" --{each} {' '.join(map(str, value)) if isinstance(value, list) else value}"
+    return command
 
 
 def cpu_rows() -> Iterable[list[str]]:
@@ -156,7 +165,7 @@ def loop_rows() -> Iterable[list[str]]:
         for key in dict.fromkeys((each["data"], each["recorded"], each["processes"]) for each in found):
             data, recorded, processes = key
             each = [one for one in found if (one["data"], one["recorded"], one["processes"]) == key]
-            shares = [one["outside"] for one in each]
+            shares = [one["outside"] for one in each if not recorded]
             mode = "" if where == "CPU" else ", recorded" if recorded else ", eager"
             yield [
                 f"{data}, {where}{mode}",

@@ -51,6 +51,7 @@ def of_gpu() -> list[str]:
     for words, what in (
         ("launched one by one", "128 graphs, eager, forward + backward, ID-GNN-Full : plain"),
         ("replayed as a CUDA graph", "128 graphs, replayed, forward + backward, ID-GNN-Full : plain"),
+        ("multiple of ID-GNN-Full", "128 graphs, eager, forward + backward, ego networks : ID-GNN-Full"),
         ("multiple of ID-GNN-Full's", "128 graphs, replayed, forward + backward, ego networks : ID-GNN-Full"),
         ("all 600 graphs in one batch", "600 graphs, replayed, forward + backward, ego networks : ID-GNN-Full"),
         ("memory of ego networks", "128 graphs, memory of a step, ego networks : ID-GNN-Full"),

@@ -1,5 +1,7 @@
 """The fast aggregations against their twins that go message by message."""
 
+from itertools import product
+
 import hypothesis.strategies as st
 import pytest
 import torch
@@ -8,15 +10,8 @@ from torch import Tensor
 
 from idgnn.identity.adjacency import Adjacency
 from idgnn.identity.rounds import Messages
-from idgnn.layers.gather import (
-    _gather_max,
-    _gather_sum,
-    _max_and_winner,
-    gather_max,
-    gather_max_plain,
-    gather_sum,
-    gather_sum_plain,
-)
+from idgnn.layers.aggregation.maxima import _gather_max, _max_and_winner, gather_max, gather_max_plain
+from idgnn.layers.aggregation.sums import _gather_sum, gather_sum, gather_sum_plain
 
 CHANNELS = 3
 
@@ -188,27 +183,57 @@ def test_noncontiguous_states_are_read_right(gather):
     assert torch.equal(first.grad, second.grad)
 
 
+@pytest.mark.parametrize("based", [False, True])
 @pytest.mark.parametrize("weighted", ["weight", "edge_weight", None])
-def test_the_sum_can_be_differentiated_twice_or_says_that_it_cannot(weighted):
-    """Forces in molecules and gradient penalties need it; a wrong number would be worse than a refusal."""
+def test_the_sum_can_be_differentiated_twice(weighted, based):
+    """Forces in molecules and gradient penalties need it."""
     sent = messages([(2, 0), (0, 0), (1, 0), (2, 1), (0, 1)], num_sources=3, num_targets=2)
-    x = torch.randn(3, CHANNELS, dtype=torch.double)
-    weight = [torch.rand(5, dtype=torch.double) + 0.5] if weighted else []
+    given = {"x": torch.randn(3, CHANNELS, dtype=torch.double)}
+    if weighted:
+        given[weighted] = torch.rand(5, dtype=torch.double) + 0.5
+    if based:
+        given["base"] = torch.randn(2, CHANNELS, dtype=torch.double)
+    assert_twins_twice(gather_sum, gather_sum_plain, sent, given)
 
-    def penalty(gather):
-        leaves = [value.clone().requires_grad_() for value in (x, *weight)]
-        out = gather(leaves[0], sent, **dict(zip([weighted], leaves[1:], strict=False)))
-        gradients = torch.autograd.grad(out.pow(3).sum(), leaves, create_graph=True)
-        return torch.autograd.grad(sum(gradient.pow(2).sum() for gradient in gradients), leaves)
 
-    expected = penalty(gather_sum_plain)
-    try:
-        found = penalty(gather_sum)
-    except RuntimeError as refusal:
-        assert "twice" in str(refusal)
-        return
-    for ours, theirs in zip(found, expected, strict=True):
+@pytest.mark.parametrize("based", [False, True])
+def test_the_maximum_can_be_differentiated_twice(based):
+    sent = messages([(2, 0), (0, 0), (1, 0), (2, 1), (0, 1)], num_sources=3, num_targets=2)
+    given = {"x": torch.rand(3, CHANNELS, dtype=torch.double) + 0.1}
+    if based:
+        given["base"] = torch.rand(2, CHANNELS, dtype=torch.double) + 0.1
+    assert_twins_twice(gather_max, gather_max_plain, sent, given)
+
+
+def assert_twins_twice(fast, plain, sent, given):
+    """Equal gradients of a penalty on gradients."""
+    results = []
+    for gather in (fast, plain):
+        leaves = {name: value.clone().requires_grad_() for name, value in given.items()}
+        out = gather(messages=sent, **leaves)
+        gradients = torch.autograd.grad(out.pow(3).sum(), list(leaves.values()), create_graph=True)
+        penalty = sum(gradient.pow(2).sum() for gradient in gradients)
+        results.append(torch.autograd.grad(penalty, list(leaves.values())))
+    for ours, theirs in zip(*results, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
+
+
+FLOATS = (torch.bfloat16, torch.float32, torch.float64)
+
+
+@pytest.mark.parametrize("dtypes", list(product(FLOATS, FLOATS, FLOATS)), ids=str)
+def test_types_that_differ_are_summed_in_the_one_that_holds_all(dtypes):
+    sent = messages([(0, 0), (1, 0), (1, 2)], num_sources=2, num_targets=3)
+    shapes = ((2, CHANNELS), (3,), (3, CHANNELS))
+    x, weight, base = (torch.rand(shape).to(dtype) for shape, dtype in zip(shapes, dtypes, strict=True))
+    largest = max(dtypes, key=FLOATS.index)
+    for edge_weight in (False, True):
+        weights = {"edge_weight" if edge_weight else "weight": weight}
+        out = gather_sum(x, sent, **weights, base=base)
+        assert out.dtype == largest
+        expected = gather_sum_plain(x.double(), sent, **{k: v.double() for k, v in weights.items()}, base=base.double())
+        torch.testing.assert_close(out.double(), expected, atol=0.05, rtol=0.05)
+    assert gather_max(x, sent, base=base).dtype == max(dtypes[0], dtypes[2], key=FLOATS.index)
 
 
 @pytest.mark.parametrize("listed", [[], [(0, 0), (1, 0), (1, 2)]])
@@ -225,6 +250,9 @@ def test_torch_compile_can_rely_on_the_operator(listed):
     torch.library.opcheck(_gather_sum, (x, weight, torch.arange(len(listed)), None, base, *ways))
     torch.library.opcheck(_gather_max, (x, None, *ways))
     torch.library.opcheck(_gather_max, (x, base, *ways))
+    turned = torch.rand(CHANNELS, 3).t()
+    torch.library.opcheck(_gather_sum, (x, None, None, None, turned, *ways))
+    torch.library.opcheck(_gather_max, (x, turned, *ways))
 
 
 def test_half_precision_messages_are_summed_in_single_precision_when_weighted():

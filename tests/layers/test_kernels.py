@@ -1,14 +1,18 @@
 """The Triton kernels against their plain twins: on a GPU, or anywhere with Triton and TRITON_INTERPRET=1."""
 
 import os
+from dataclasses import fields, is_dataclass, replace
 
 import pytest
 import torch
 from torch_geometric.utils import erdos_renyi_graph
 
 from idgnn import IDGNN
-from idgnn.layers.attention import attention_plain
-from idgnn.layers.gather import gather_max_plain, gather_sum_plain
+from idgnn.identity.rounds import Round
+from idgnn.layers.aggregation import maxima, softmax, sums
+from idgnn.layers.aggregation.maxima import gather_max, gather_max_plain
+from idgnn.layers.aggregation.softmax import attention, attention_plain
+from idgnn.layers.aggregation.sums import gather_sum, gather_sum_plain
 from tests.layers.test_gather import messages
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -16,7 +20,7 @@ if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("no GPU; set TRITON_INTERPRET=1 to run the kernels on the CPU", allow_module_level=True)
 
 pytest.importorskip("triton", reason="Triton comes with PyTorch for CUDA")
-kernels = pytest.importorskip("idgnn.layers.kernels")
+kernels = pytest.importorskip("idgnn.layers.aggregation.kernels")
 # Of Triton's interpreter.
 pytestmark = pytest.mark.filterwarnings("ignore:Conversion of an array with ndim > 0:DeprecationWarning")
 
@@ -45,6 +49,13 @@ def case(request):
 
 def there(*tensors):
     return [tensor.to(DEVICE) for tensor in tensors]
+
+
+def moved(value, device):
+    """Messages, or a round of them, on a device."""
+    if is_dataclass(value):
+        return replace(value, **{each.name: moved(getattr(value, each.name), device) for each in fields(value)})
+    return value.to(device) if torch.is_tensor(value) else value
 
 
 def weights(*tensors):
@@ -136,6 +147,64 @@ def test_attention_and_its_gradients(heads, colours):
     of_gives, of_asks = kernels.attention_backward(given, back, asked, found, there(*grads), 0.2)
     for ours, theirs in zip((*of_gives, of_asks), gradients, strict=True):
         torch.testing.assert_close(ours.cpu(), theirs)
+
+
+@pytest.fixture
+def behind_operators(monkeypatch):
+    """The operators use the kernels, also where Triton interprets them."""
+    if DEVICE == "cpu":
+        for module in (sums, maxima):
+            monkeypatch.setattr(module, "kernels_on", lambda device: kernels)
+        for module in (maxima, softmax):
+            monkeypatch.setattr(module, "has_kernels", lambda device: True)
+
+
+@pytest.mark.parametrize("based", [False, True])
+@pytest.mark.parametrize("gather", ["sum", "weighted sum", "maximum"])
+def test_operators(behind_operators, case, gather, based):
+    sent, x, base, weight = case
+    fast, plain = (gather_max, gather_max_plain) if gather == "maximum" else (gather_sum, gather_sum_plain)
+    given = {"x": x} | ({"weight": weight} if "weighted" in gather else {}) | ({"base": base + 0.01} if based else {})
+    results = []
+    for function, device in ((fast, DEVICE), (plain, "cpu")):
+        leaves = {name: value.to(device, torch.double).requires_grad_() for name, value in given.items()}
+        out = function(messages=moved(sent, device), **leaves)
+        towards = torch.linspace(-1, 2, out.numel(), dtype=out.dtype, device=device).view_as(out)
+        gradients = torch.autograd.grad(out, list(leaves.values()), towards, materialize_grads=True)
+        results.append([each.cpu() for each in (out.detach(), *gradients)])
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("conv", ["gcn", "sage", "gat", "gin"])
+def test_networks_can_be_compiled_with_kernels(behind_operators, conv):
+    torch.manual_seed(0)
+    model = IDGNN(3, 6, 2, num_layers=2, conv=conv).double().to(DEVICE)
+    ready = model.prepare(torch.rand(9, 3, dtype=torch.double).to(DEVICE), erdos_renyi_graph(9, 0.4).to(DEVICE))
+    torch._dynamo.reset()
+    results = []
+    for run in (model.run, torch.compile(model.run, backend="aot_eager", dynamic=True)):
+        out = run(ready)
+        gradients = torch.autograd.grad(out.pow(2).sum(), list(model.parameters()), materialize_grads=True)
+        results.append([out.detach(), *gradients])
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("wanted", ["gives", "asks"])
+def test_attention_of_which_one_part_alone_is_differentiated_twice(behind_operators, wanted):
+    sent, nothing = messages([(0, 0), (1, 0), (1, 1)], 2, 2), messages([], 0, 2)
+    round_ = moved(Round(2, 2, 2, sent, nothing, torch.arange(2)), DEVICE)
+    gives, asks = (torch.rand(2, 1, dtype=torch.double, device=DEVICE) for _ in range(2))
+    leaf = (gives if wanted == "gives" else asks).requires_grad_()
+    results = []
+    for weights in (
+        attention([gives], asks, round_, 0.2),
+        attention_plain([gives], asks, [(round_.plain.source, round_.plain.target)], 0.2),
+    ):
+        (gradient,) = torch.autograd.grad(weights[0].pow(3).sum(), leaf, create_graph=True)
+        results.append(torch.autograd.grad(gradient.pow(2).sum(), leaf)[0])
+    torch.testing.assert_close(*results)
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="no GPU")

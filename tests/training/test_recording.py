@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from idgnn.training.trainer import Trainer
+from idgnn.training.trainer import HalvedBatchWarning, Trainer
 from tests.training.small_problems import QUICK, problem_for, trainer_for
 
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -35,3 +35,41 @@ def test_graphs_are_dealt_into_new_batches_every_so_many_epochs(times):
     assert all(each == dealt[times] for each in dealt[times:])
     assert dealt[0] != dealt[times]
     assert all(set().union(*each) == set(range(trainer.train.num_graphs)) for each in dealt)
+
+
+class OnPaper:
+    """A recorder that records functions and not kernels: what it is asked for under a key, it runs again."""
+
+    def __init__(self) -> None:
+        self.kept: dict = {}
+
+    def run(self, key, make):
+        if key not in self.kept:
+            self.kept[key] = make()
+        return self.kept[key]()
+
+    def forget(self) -> None:
+        self.kept.clear()
+
+
+def test_what_was_recorded_of_larger_batches_is_forgotten_when_batches_are_halved(monkeypatch):
+    trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, redeal=50, batch_size=4, epochs=9))
+    trainer.recorder = OnPaper()
+    trained, memory, step = [], [4, 4, 2], trainer._step
+
+    def limited(batch):
+        if batch.num_graphs > memory[trainer.epoch]:
+            raise torch.OutOfMemoryError("no more")
+        trained.append(batch.num_graphs)
+        return step(batch)
+
+    monkeypatch.setattr(trainer, "_step", limited)
+    trainer.train_epoch()
+    trainer.train_epoch()
+    trained.clear()
+    with pytest.warns(HalvedBatchWarning):
+        trainer.train_epoch()
+    memory.append(4)  # there would be room for the old ones again
+    trained.clear()
+    trainer.train_epoch()
+    assert trained == [2] * (trainer.train.num_graphs // 2)

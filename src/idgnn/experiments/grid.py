@@ -62,7 +62,9 @@ class Choice:
             if (not self.columns or spec.column in self.columns) and (not self.models or spec.row in self.models)
         ]
         if not found:
-            raise ValueError("no run has such a table, column, model, protocol and seed together. Leave one of them out.")
+            raise ValueError(
+                "no run has such a table, column, model, protocol and seed together. Leave one of them out."
+            )
         return [quick(spec) for spec in found] if self.quick else found
 
 

@@ -26,7 +26,7 @@ class Adjacency:
 
         It bounds what a search of that depth can come across, for all nodes at once: `length` sums over the edges.
         """
-        node = torch.repeat_interleave(self.degree, output_size=self.neighbour.numel())
+        node = groups(self.ptr, self.neighbour.numel())
         reached = total = values.double()
         for _ in range(length):
             reached = torch.zeros_like(reached).index_add(0, node, reached[self.neighbour])
@@ -78,6 +78,11 @@ def is_symmetric(edge_index: Tensor, num_nodes: int) -> bool:
 def pointers(index: Tensor, size: int) -> Tensor:
     """Where each of `size` groups starts and ends in a sorted `index`: `[size + 1]`."""
     return torch.cat([index.new_zeros(1), torch.bincount(index, minlength=size).cumsum(0)])
+
+
+def groups(ptr: Tensor, size: int) -> Tensor:
+    """The group of each of `size` entries, of which each group has those from one pointer to the next."""
+    return torch.repeat_interleave(ptr.diff(), output_size=size)
 
 
 def _grouped(by: Tensor, neighbour: Tensor, num_nodes: int) -> Adjacency:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from idgnn.identity.adjacency import Adjacency, Links, outgoing
+from idgnn.identity.adjacency import Adjacency, Links, groups, outgoing
 from idgnn.identity.cone import contains
 from idgnn.identity.lookup import spread
 
@@ -33,7 +33,7 @@ class Neighbourhood:
     def links(self) -> Links:
         """With the neighbours in both directions at hand: costs a sort of the edges."""
         num_nodes = self.node.numel()
-        target = torch.repeat_interleave(self.into.degree, output_size=self.edge.numel())
+        target = groups(self.into.ptr, self.edge.numel())
         edge_index = torch.stack([self.into.neighbour, target])
         return Links(edge_index, num_nodes, self.into, outgoing(edge_index, num_nodes))
 

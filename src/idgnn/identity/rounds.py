@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from idgnn.identity.adjacency import Adjacency, incoming, outgoing, pointers
+from idgnn.identity.adjacency import Adjacency, groups, incoming, outgoing, pointers
 from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.rows import Rows
 
@@ -32,7 +32,7 @@ class Messages:
     @property
     def target(self) -> Tensor:
         """The target of each message: `[messages]`."""
-        return torch.repeat_interleave(self.ptr.diff(), output_size=self.source.numel())
+        return groups(self.ptr, self.source.numel())
 
 
 @dataclass(frozen=True)

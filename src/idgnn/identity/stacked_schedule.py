@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from idgnn.identity.adjacency import Adjacency
+from idgnn.identity.adjacency import Adjacency, groups
 from idgnn.identity.cutting import Cut, Cutter, Space, blocks_of
 from idgnn.identity.rounds import Messages, Round, Schedule
 
@@ -82,7 +82,7 @@ class StackedMessages:
         self.received = cutter.field(targets, messages.ptr.diff())
         self.source = cutter.field(forward, messages.source + first, sources)
         self.edge = cutter.field(forward, messages.edge)  # edges keep their ids: values per edge stay where they are
-        sender = torch.repeat_interleave(back.degree, output_size=back.neighbour.numel()) + first
+        sender = groups(back.ptr, back.neighbour.numel()) + first
         backward = cutter.space(sources.owner[sender], sources.block[sender])
         self.target = cutter.field(backward, back.neighbour, targets)
         self.position = cutter.field(backward, back.edge, forward)

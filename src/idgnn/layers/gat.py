@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from idgnn.identity.rounds import Messages, Round
-from idgnn.layers.attention import attention
-from idgnn.layers.gather import gather_sum
+from idgnn.layers.aggregation import attention, gather_sum
 from idgnn.layers.operator import Operator
 
 
@@ -60,29 +59,25 @@ class IdentityGAT(Operator):
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
         plain, coloured = round_.apart(x)
-        sent, lists = [self.lin(plain)], [round_.plain]
         # a W h is one number a row and head: cheaper as (a W) h, and then of all rows and of both ends at once.
         ends = torch.cat([self._towards(self.att_source, self.lin), self._towards(self.att_target, self.lin)])
         scores = x @ ends.t()
         gives = [scores[: round_.split, : self.heads]]
+        lin = self.lin_coloured or self.lin
         if round_.has_colour:
-            lin = self.lin_coloured or self.lin
-            sent.append(lin(coloured))
-            lists.append(round_.coloured)
             gives.append(coloured @ self._towards(self.att_source, lin).t())
         asks = scores[:, self.heads :].index_select(0, round_.previous)  # [targets, heads]
         alphas = attention(gives, asks, round_, self.negative_slope)
-        out = None
-        for each in zip(sent, lists, alphas, strict=True):
-            out = self._sum(*each, out)
-        assert out is not None
+        out = self._sum(self.lin(plain), round_.plain, alphas[0])
+        if round_.has_colour:
+            out = self._sum(lin(coloured), round_.coloured, alphas[1], out)
         return out if self.bias is None else out + self.bias
 
     def _towards(self, att: Tensor, lin: nn.Linear) -> Tensor:
         """What the attention to each head makes of a state, before it is transformed: `[heads, in_channels]`."""
         return torch.einsum("hc,hci->hi", att, lin.weight.view(self.heads, -1, lin.in_features))
 
-    def _sum(self, sent: Tensor, messages: Messages, alpha: Tensor, base: Tensor | None) -> Tensor:
+    def _sum(self, sent: Tensor, messages: Messages, alpha: Tensor, base: Tensor | None = None) -> Tensor:
         width = self.att_source.size(1)
         heads = sent.split(width, dim=1)
         bases = [None] * self.heads if base is None else base.split(width, dim=1)

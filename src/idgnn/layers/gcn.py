@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from idgnn.identity.rounds import Round
-from idgnn.layers.gather import gather_sum
+from idgnn.layers.aggregation import gather_sum
 from idgnn.layers.operator import Operator
 
 

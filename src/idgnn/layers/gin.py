@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from idgnn.identity.rounds import Messages, Round
-from idgnn.layers.gather import gather_sum
+from idgnn.layers.aggregation import gather_sum
 from idgnn.layers.operator import Operator
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from idgnn.identity.rounds import Round
-from idgnn.layers.gather import gather_max, gather_sum
+from idgnn.layers.aggregation import gather_max, gather_sum
 from idgnn.layers.operator import Operator
 
 

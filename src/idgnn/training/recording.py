@@ -23,20 +23,24 @@ class Recorder:
 
     A function runs on tensors that stay where they are, and changes others in place: weights, what the optimiser keeps.
     Replaying it does the same again, whatever the tensors hold by then.
+
+    Args:
+        device: Where the tensors are.
     """
 
-    def __init__(self) -> None:
-        self.stream = torch.cuda.Stream()
+    def __init__(self, device: torch.device | str = "cuda") -> None:
+        self.stream = torch.cuda.Stream(device)
         self._pool = torch.cuda.graph_pool_handle()
         self._recorded: dict[Hashable, Recorded] = {}
         self._warm = False
         # Memory belongs to a pool as long as one graph of it lives: this one, so that it serves what is recorded later.
         with torch.cuda.stream(self.stream):
-            self._anchor = self._record(lambda: torch.zeros(1, device="cuda"))
+            self._anchor = self._record(lambda: torch.zeros(1, device=device))
 
     def run(self, key: Hashable, make: Callable[[], Callable[[], Tensor]]) -> Tensor:
         """The result of what was recorded under a key, or of the function that `make` makes, recorded from now on."""
-        self.stream.wait_stream(torch.cuda.current_stream())
+        around = torch.cuda.current_stream(self.stream.device)
+        self.stream.wait_stream(around)
         with torch.cuda.stream(self.stream):
             if not self._warm:  # what PyTorch sets up when a function runs for the first time must not be recorded
                 self._warm = True
@@ -46,7 +50,7 @@ class Recorder:
                     self._recorded[key] = self._record(make())
                 result = self._recorded[key].result
                 self._recorded[key].graph.replay()
-        torch.cuda.current_stream().wait_stream(self.stream)
+        around.wait_stream(self.stream)
         return result
 
     def forget(self) -> None:

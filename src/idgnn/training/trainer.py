@@ -71,7 +71,7 @@ class Trainer:
         )
         if options.record and self.device.type != "cuda":
             raise ValueError(f"record is for CUDA, but the device is {self.device}. Leave it out.")
-        self.recorder = Recorder() if options.record else None
+        self.recorder = Recorder(self.device) if options.record else None
         # With roots, graphs stay on the CPU, and what a batch needs of them is brought to the device.
         self.source = None if options.roots is None else RootSource(model.encoder, options.workers, self.device)
         self.train = self._placed(problem.train)
@@ -190,7 +190,7 @@ class Trainer:
             return lambda: self._step(batch)
 
         assert self.recorder is not None
-        return self.recorder.run(int(graphs[0]), make)  # a graph is in one batch alone
+        return self.recorder.run(int(graphs[0]), make)  # of the batches of a deal, a graph is in one alone
 
     def _step(self, batch: GraphBatch) -> Tensor:
         assert batch.target is not None
@@ -211,6 +211,8 @@ class Trainer:
             ) from error
         # The weights move at the end of a step, so they are what they were; BatchNorm has seen the batch.
         self.batch_size = -(-size // 2)
+        if self.recorder is not None:
+            self.recorder.forget()
         what = "queries" if self.source else "graphs"
         warnings.warn(
             f"memory ran out in epoch {self.epoch + 1}: from here on batches have {self.batch_size} {what}.",

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from idgnn.identity.rounds import Round
-from idgnn.layers.attention import attention
+from idgnn.layers.aggregation import attention, gather_sum
 from idgnn.layers.gat import IdentityGAT
-from idgnn.layers.gather import gather_sum
 from idgnn.layers.gcn import IdentityGCN
 from idgnn.layers.operator import Operator
 

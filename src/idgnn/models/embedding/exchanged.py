@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from idgnn.identity.chunks import Chunk, edges_of_chunk
 from idgnn.identity.lookup import Lookup
-from idgnn.layers.gather import gather_sum
+from idgnn.layers.aggregation import gather_sum
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.sums import Summed, as_sum
 from idgnn.models.embedding.forms import Form

@@ -9,7 +9,7 @@ import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.kernels.launch import MESSAGES, WARPS, jit, num_columns, total_type
+from idgnn.layers.aggregation.kernels.launch import MESSAGES, WARPS, jit, num_columns, total_type
 
 
 class Weights(NamedTuple):

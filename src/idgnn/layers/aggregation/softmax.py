@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import leaky_relu
 
+from idgnn.identity.adjacency import groups
 from idgnn.identity.rounds import Messages, Round
-from idgnn.layers.available import has_kernels
+from idgnn.layers.aggregation.available import has_kernels
 
 
 def attention(gives: list[Tensor], asks: Tensor, round_: Round, slope: float) -> list[Tensor]:
@@ -49,7 +50,7 @@ def _indices(messages: Messages) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return messages.source, messages.ptr, messages.back.ptr, messages.back.edge
 
 
-@torch.library.custom_op("idgnn::attention", mutates_args=(), device_types="cuda")
+@torch.library.custom_op("idgnn::attention", mutates_args=())
 def _attention(
     gives: Tensor,
     more_gives: Tensor,
@@ -66,7 +67,7 @@ def _attention(
     number: int,
 ) -> tuple[Tensor, Tensor]:
     """Of one list of messages, or of two; of one, the second result is empty."""
-    from idgnn.layers import kernels
+    from idgnn.layers.aggregation import kernels
 
     lists = [kernels.Given(gives, source, ptr), kernels.Given(more_gives, more_source, more_ptr)]
     found = kernels.attention(lists[:number], asks, slope)
@@ -85,29 +86,65 @@ def _save(ctx, inputs, output):
 
 
 def _backward(ctx, *grads):
-    from idgnn.layers import kernels
-
-    gives, more_gives, asks, source, ptr, back_ptr, back_order, *rest = ctx.saved_tensors
-    more_source, more_ptr, more_back_ptr, more_back_order, *alphas = rest
-    number, nothing = ctx.number, (None,) * 10
+    gives, more_gives, asks, *ways, alpha, more_alpha = ctx.saved_tensors
+    number = ctx.number
     if torch.is_grad_enabled():  # the kernels have no gradients of their own
-        leaves = [gives, more_gives][:number]
-        ends = [
-            (each, torch.repeat_interleave(at.diff(), output_size=each.numel()))
-            for each, at in ((source, ptr), (more_source, more_ptr))
-        ][:number]
-        again = attention_plain(leaves, asks, ends, ctx.slope)
-        *found, grad_asks = torch.autograd.grad(again, [*leaves, asks], grads[:number], create_graph=True)
-        return found[0], found[1] if number == 2 else None, grad_asks, *nothing
-    found, grad_asks = kernels.attention_backward(
+        lists = [(gives, *ways[:2]), (more_gives, *ways[4:6])][:number]
+        *of_gives, of_asks = _again(lists, asks, ctx.slope, grads)
+    else:
+        grads = [grad.contiguous() for grad in grads]
+        given = (gives, more_gives, asks, *ways, alpha, more_alpha)
+        *of_gives, of_asks = _attention_backward(*given, *grads, ctx.slope, number)
+    return of_gives[0], of_gives[1] if number == 2 else None, of_asks, *(None,) * 10
+
+
+def _again(lists, asks, slope, grads):
+    """The gradients of what is asked for, in a form that can be differentiated again."""
+    leaves = [*(gives for gives, _, _ in lists), asks]
+    ends = [(source, groups(ptr, source.numel())) for _, source, ptr in lists]
+    alphas = attention_plain(leaves[:-1], asks, ends, slope)
+    wanted = [leaf for leaf in leaves if leaf.requires_grad]
+    found = iter(torch.autograd.grad(alphas, wanted, grads[: len(lists)], create_graph=True))
+    return [next(found) if leaf.requires_grad else None for leaf in leaves]
+
+
+@torch.library.custom_op("idgnn::attention_backward", mutates_args=())
+def _attention_backward(
+    gives: Tensor,
+    more_gives: Tensor,
+    asks: Tensor,
+    source: Tensor,
+    ptr: Tensor,
+    back_ptr: Tensor,
+    back_order: Tensor,
+    more_source: Tensor,
+    more_ptr: Tensor,
+    more_back_ptr: Tensor,
+    more_back_order: Tensor,
+    alpha: Tensor,
+    more_alpha: Tensor,
+    grad: Tensor,
+    more_grad: Tensor,
+    slope: float,
+    number: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    from idgnn.layers.aggregation import kernels
+
+    found, of_asks = kernels.attention_backward(
         [kernels.Given(gives, source, ptr), kernels.Given(more_gives, more_source, more_ptr)][:number],
         [(back_ptr, back_order), (more_back_ptr, more_back_order)][:number],
         asks,
-        alphas[:number],
-        [grad.contiguous() for grad in grads[:number]],
-        ctx.slope,
+        [alpha, more_alpha][:number],
+        [grad, more_grad][:number],
+        slope,
     )
-    return found[0], found[1] if number == 2 else None, grad_asks, *nothing
+    return found[0], found[1] if number == 2 else asks.new_empty(0), of_asks
+
+
+@_attention_backward.register_fake
+def _(gives, more_gives, asks, *rest):
+    second = torch.empty_like(more_gives) if rest[-1] == 2 else asks.new_empty(0)
+    return torch.empty_like(gives), second, torch.empty_like(asks)
 
 
 _attention.register_autograd(_backward, setup_context=_save)

@@ -15,7 +15,7 @@ def kernels_on(device: torch.device) -> ModuleType | None:
     if device.type != "cuda":
         return None
     try:
-        from idgnn.layers import kernels
+        from idgnn.layers.aggregation import kernels
 
         one, zeros = torch.ones(1, 1, device=device), torch.zeros(2, dtype=torch.long, device=device)
         kernels.weighted_sum(one, zeros[:1], zeros)

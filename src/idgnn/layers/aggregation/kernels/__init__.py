@@ -1,4 +1,4 @@
-"""The aggregations as Triton kernels, one launch each, for GPUs. Their twins in plain PyTorch say what is computed.
+"""The aggregations as Triton kernels, few launches each, for GPUs. Their twins in plain PyTorch say what is computed.
 
 Messages are grouped by target, so a program that owns a target owns all that it receives: nothing is written twice, no
 atomic operation is needed, and the same input gives the same bits. Gradients with respect to sources go the other way
@@ -9,8 +9,8 @@ alignment: a batch with another offset would make Triton compile again, in the m
 as a CUDA graph.
 """
 
-from idgnn.layers.kernels.attention import Given, attention, attention_backward
-from idgnn.layers.kernels.maxima import from_winners, maximum
-from idgnn.layers.kernels.sums import Weights, products, weighted_sum
+from idgnn.layers.aggregation.kernels.attention import Given, attention, attention_backward
+from idgnn.layers.aggregation.kernels.maxima import from_winners, maximum
+from idgnn.layers.aggregation.kernels.sums import Weights, products, weighted_sum
 
 __all__ = ["Given", "Weights", "attention", "attention_backward", "from_winners", "maximum", "products", "weighted_sum"]

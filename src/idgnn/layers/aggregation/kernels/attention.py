@@ -13,8 +13,8 @@ import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.kernels.launch import MESSAGES, jit
-from idgnn.layers.kernels.sums import weighted_sum
+from idgnn.layers.aggregation.kernels.launch import MESSAGES, jit
+from idgnn.layers.aggregation.kernels.sums import weighted_sum
 
 
 class Given(NamedTuple):

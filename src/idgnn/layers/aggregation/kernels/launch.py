@@ -9,7 +9,7 @@ import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-MESSAGES = 8  # of a target that are read at once, where a message is one number; most have fewer
+MESSAGES = 8  # of a target that are read at once, where that pays; most have fewer
 WARPS = 2  # of a program that has one target and all channels
 
 

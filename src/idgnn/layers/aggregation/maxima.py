@@ -1,0 +1,130 @@
+"""Maxima over incoming messages."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch import Tensor
+
+from idgnn.identity.adjacency import groups
+from idgnn.identity.rounds import Messages
+from idgnn.layers.aggregation.available import has_kernels, kernels_on
+from idgnn.layers.aggregation.promotion import alike
+
+
+def gather_max(x: Tensor, messages: Messages, *, base: Tensor | None = None) -> Tensor:
+    r""":math:`\mathbf{y}_t = \max(\mathbf{b}_t, \max_{s \to t} \mathbf{x}_s)`, where `x` and `base` are not negative.
+
+    Without a base, a target that hears nothing gets zero; of equal values the base wins.
+    """
+    x, base = alike(x, base)
+    back = messages.back
+    return _gather_max(x, base, messages.source, messages.ptr, back.neighbour, back.ptr, back.edge)[0]
+
+
+def gather_max_plain(x: Tensor, messages: Messages, *, base: Tensor | None = None) -> Tensor:
+    """:func:`gather_max`, message by message."""
+    out = _highest(x[messages.source], messages.target, messages.ptr.numel() - 1)
+    return out if base is None else torch.maximum(base, out)
+
+
+def _highest(sent: Tensor, target: Tensor, num_targets: int) -> Tensor:
+    index = target.unsqueeze(-1).expand_as(sent)
+    return sent.new_zeros(num_targets, sent.size(1)).scatter_reduce(0, index, sent, "amax")
+
+
+@torch.library.custom_op("idgnn::gather_max", mutates_args=())
+def _gather_max(
+    x: Tensor,
+    base: Tensor | None,
+    source: Tensor,
+    ptr: Tensor,
+    back_target: Tensor,
+    back_ptr: Tensor,
+    back_order: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """The maximum, and the message that it came in: -1 for the base; where there is nothing, no message's number."""
+    if source.numel() == 0:
+        value = x.new_zeros(ptr.numel() - 1, x.size(1))
+        if base is not None:
+            value = base.clone(memory_format=torch.contiguous_format)
+        return value, torch.full_like(value, -1, dtype=torch.int32)
+    if kernels := kernels_on(x.device):
+        return kernels.maximum(x, source, ptr, base)
+    value, winner = (_max_on_cpu if x.device.type == "cpu" else _max_and_winner)(x, source, ptr)
+    if base is None:
+        return value, winner
+    better = (value > base) | value.isnan()
+    return torch.where(better, value, base), torch.where(better, winner, -1)
+
+
+def _max_on_cpu(x: Tensor, source: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
+    ones, size = x.new_ones(source.numel()), (ptr.numel() - 1, x.size(0))
+    with warnings.catch_warnings(action="ignore"):  # PyTorch calls its sparse rows a beta feature, once a process
+        matrix = torch.sparse_csr_tensor(ptr, source, ones, size, check_invariants=False)
+    with torch.enable_grad():  # only then does it say where a maximum came from
+        value, winner = torch.ops.aten._sparse_mm_reduce_impl(matrix, x.detach().requires_grad_(), "amax")
+    return value.detach(), winner.int()
+
+
+def _max_and_winner(x: Tensor, source: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
+    """Where there is neither a kernel nor what PyTorch has for the CPU alone: of equal messages the first wins."""
+    sent, target = x.index_select(0, source), groups(ptr, source.numel())
+    value = _highest(sent, target, ptr.numel() - 1)
+    number = torch.arange(source.numel(), device=x.device).unsqueeze(-1).expand_as(sent)
+    best = torch.where(sent == value.index_select(0, target), number, source.numel())
+    winner = torch.full_like(value, source.numel(), dtype=torch.long)
+    return value, winner.scatter_reduce(0, target.unsqueeze(-1).expand_as(sent), best, "amin").int()
+
+
+@_gather_max.register_fake
+def _(x, base, source, ptr, back_target, back_ptr, back_order):
+    shape = (ptr.size(0) - 1, x.size(1))
+    return x.new_empty(shape), source.new_empty(shape, dtype=torch.int32)
+
+
+def _save(ctx, inputs, output):
+    ctx.save_for_backward(output[1], *inputs[2:])
+
+
+def _backward(ctx, grad, _):
+    winner, *ways = ctx.saved_tensors
+    grad_x = _to_winners(grad, winner, *ways) if ctx.needs_input_grad[0] else None
+    grad_base = grad * (winner < 0) if ctx.needs_input_grad[1] else None
+    return grad_x, grad_base, *(None,) * 5
+
+
+_gather_max.register_autograd(_backward, setup_context=_save)
+
+
+def _to_winners(
+    grad: Tensor,
+    winner: Tensor,
+    source: Tensor,
+    ptr: Tensor,
+    back_target: Tensor,
+    back_ptr: Tensor,
+    back_order: Tensor,
+) -> Tensor:
+    """For each source the sum of the gradients of the maxima that it won."""
+    if has_kernels(grad.device) and not torch.is_grad_enabled():  # the kernel has no gradient of its own
+        return _to_winners_once(grad, winner, back_target, back_ptr, back_order)
+    none = grad.new_zeros(back_ptr.size(0) - 1, grad.size(1))
+    if source.numel() == 0:
+        return none
+    # Where no message won, any row will do: its gradient is zeroed.
+    grad = grad * ((winner >= 0) & (ptr.diff() > 0).unsqueeze(-1))
+    return none.scatter_add(0, source[winner.clamp(0, source.numel() - 1)], grad)
+
+
+@torch.library.custom_op("idgnn::to_winners", mutates_args=())
+def _to_winners_once(grad: Tensor, winner: Tensor, target: Tensor, ptr: Tensor, order: Tensor) -> Tensor:
+    kernels = kernels_on(grad.device)
+    assert kernels is not None
+    return kernels.from_winners(grad, winner, target, ptr, order)
+
+
+@_to_winners_once.register_fake
+def _(grad, winner, target, ptr, order):
+    return grad.new_empty(ptr.size(0) - 1, grad.size(1))
