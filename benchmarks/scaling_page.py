@@ -14,7 +14,7 @@ HEAD = """# How the cost grows
 
 Exact ID-GNN-Full embeddings of all nodes of random graphs by a GCN of width {width}: the plain GNN, ours
 (`IDGNN.embed`), and ego networks (Algorithm 1 of the paper). "With hubs", one end of each edge is drawn in favour
-of a few nodes, so that the largest degree grows with the graph, up to {hub:,}. {threads} thread(s) of an
+of a few nodes, so that the largest degree grows with the graph, up to {hub:,}. {threads} of an
 {processor}, on a machine with other work to do; ego networks were run for up to 200 nodes, and their figures scaled
 to all. `python -m benchmarks.scaling` gives all figures ([`{record}`](../{record})).
 
@@ -42,7 +42,8 @@ def main() -> None:
     record = json.loads(RECORD.read_text())
     figures, machine = record["figures"], record["machine"]
     hub = max(each["largest degree"] for each in figures)
-    lines = [HEAD.format(width=record["width"], hub=hub, record=RECORD, **machine)]
+    threads = "1 thread" if machine["threads"] == 1 else f"{machine['threads']} threads"
+    lines = [HEAD.format(width=record["width"], hub=hub, record=RECORD, **machine | {"threads": threads})]
     for sweep, (key, title) in TITLES.items():
         lines += [f"## {title}\n", _row(sweep, "hubs", *COLUMNS), _row("---:", "---", *["---:"] * len(COLUMNS))]
         lines += [_figure(each, key) for each in figures if each["sweep"] == sweep] + [""]

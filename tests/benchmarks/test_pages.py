@@ -27,7 +27,7 @@ def of_cpu() -> list[str]:
         f"its identity graphs | {found['identity graphs of ENZYMES, networkx ego graphs : ours']:.0f} |",
         f"into PyG graphs | {found['identity graphs of ENZYMES, networkx ego graphs as PyG graphs : ours']:.0f} |",
         f"41,127 ogbg-molhiv molecules | {found['identity graphs of all 41,127 molhiv molecules']:.1f} s |",
-        f"million edges) | {found['identity graph of soc-douban (154,908 nodes)']:.1f} s, "
+        f"million edges in the identity graph) | {found['identity graph of soc-douban (154,908 nodes)']:.1f} s, "
         f"{found['identity graph of soc-douban, memory beside the loaded graph']:.2f} GiB |",
         f"one `cycle_counts` | {found['closed-walk counts of ENZYMES, AddRandomWalkPE : ours, one call']:.1f} |",
         f"all ogbg-molhiv molecules | {found['closed-walk counts of all 41,127 molhiv molecules']:.2f} s |",

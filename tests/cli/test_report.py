@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -67,3 +68,10 @@ def test_a_report_needs_no_torch(store: Path, tmp_path: Path):
     code = f"import sys; from idgnn.cli.main import main; main({arguments}); print('torch' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.splitlines()[-1] == "False"
+
+
+def test_records_that_are_of_no_cell_are_counted(tmp_path: Path, capsys: Said):
+    quick = [replace(record, key=f"quick-{key}") for key, record in records_of(layout("table2"), AS_PUBLISHED).items()]
+    write_records(tmp_path / "records.jsonl", quick[:2])
+    main(["report", str(tmp_path), "--format", "markdown", "--tables", "table2"])
+    assert "2 of 2 records are of no cell of a table and are not shown: runs of --quick" in capsys.readouterr().err

@@ -190,6 +190,21 @@ def test_a_second_set_of_edges_is_refused() -> None:
         identity_aware(Both())(features(), EDGES, EDGES.flip(0))
 
 
+def test_what_the_model_cannot_take_is_told_in_its_own_words_and_shapes() -> None:
+    class Encoded(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lin, self.conv = nn.Linear(4, 4), GCNConv(4, 4)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return self.conv(self.lin(x), edge_index)
+
+    x, model = features(), identity_aware(Encoded())
+    model(x, EDGES)
+    with pytest.raises(RuntimeError, match=rf"\({NUM_NODES}x1 and 4x4\)"):  # not the rows of the identity graph
+        model(x[:, :1], EDGES)
+
+
 def test_bad_arguments() -> None:
     x, model = features(), identity_aware(pyg.GCN(4, 8, 2))
     graph = identity_graph(Data(x=x, edge_index=EDGES), num_layers=1)
@@ -219,7 +234,7 @@ def test_bad_arguments() -> None:
         model(x, torch.eye(NUM_NODES).to_sparse_coo())
     with pytest.raises(ValueError, match="expected at least one"):
         model(x, EDGES, queries=torch.empty(0, dtype=torch.long))
-    with pytest.raises(ValueError, match="names node 9"):
+    with pytest.raises(ValueError, match="name node 9"):
         model(x, EDGES, queries=torch.tensor([9]))
 
 

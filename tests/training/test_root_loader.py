@@ -4,15 +4,16 @@ import pickle
 import warnings
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Batch, Data
-from torch_geometric.nn import GraphConv
+from torch_geometric.nn import GCN, GraphConv
 
-from idgnn import IDGNN, RootLoader
+from idgnn import IDGNN, RootLoader, identity_aware
 from idgnn.identity.adjacency import incoming
 from idgnn.identity.cost import TooLargeError
 from idgnn.identity.identity_graph import UnreachedColourWarning
@@ -321,8 +322,8 @@ def test_moving_a_batch_changes_nothing(identity, queries):
         ({"num_workers": -1}, "num_workers is -1"),
         ({"fanout": (5,)}, r"fanout is \[5\], but the network has 3 rounds .* for example \[15, 10, 5\]"),
         ({"fanout": (5, 0, 5)}, r"fanout is \[5, 0, 5\], expected whole numbers of at least 1, or -1 for all"),
-        ({"queries": torch.tensor([7])}, "the queried nodes names node 7, but the graph has 5 nodes"),
-        ({"queries": torch.tensor([[7], [0]])}, "the query pairs names node 7"),
+        ({"queries": torch.tensor([7])}, "the queried nodes name node 7, but the graph has 5 nodes"),
+        ({"queries": torch.tensor([[7], [0]])}, "the query pairs name node 7"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(options, sentence):
@@ -330,6 +331,27 @@ def test_what_cannot_be_meant_is_refused(options, sentence):
         RootLoader(ring(5), IDGNN(1, 8, 4), **options)
 
 
-def test_layers_of_ones_own_are_refused():
+@pytest.mark.parametrize(
+    "model", [IDGNN(1, 8, 4, conv=GraphConv), identity_aware(GCN(1, 8, 2)), "gcn"], ids=["layer", "model", "name"]
+)
+def test_networks_of_ones_own_are_refused(model):
     with pytest.raises(ValueError, match="batches of queries are for an IDGNN with named layers alone"):
-        RootLoader(ring(5), IDGNN(1, 8, 4, conv=GraphConv))
+        RootLoader(ring(5), model)
+
+
+@pytest.mark.parametrize("queries", [[3, 1, 4], [[3, 1], [0, 2]]], ids=["nodes", "pairs"])
+def test_queries_may_be_a_list_or_an_array(queries):
+    graph, model = ring(5), IDGNN(1, 8, 4).eval()
+    results = [
+        model.run(next(iter(RootLoader(graph, model, given))).ready)
+        for given in (torch.tensor(queries), queries, np.array(queries))
+    ]
+    assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
+    with pytest.raises(ValueError, match=r"queries is \['a'\], expected whole numbers"):
+        RootLoader(graph, model, ["a"])
+
+
+def test_the_batch_itself_is_not_what_a_network_runs_on():
+    model = IDGNN(1, 8, 4)
+    with pytest.raises(ValueError, match=r"run was given a RootBatch, expected what prepare returns; .*batch\.ready"):
+        model.run(next(iter(RootLoader(ring(5), model))))

@@ -54,7 +54,15 @@ class Report:
         found = read_records(self.store)
         for sentence in found.broken:
             print(f"idgnn: note: {sentence}", file=sys.stderr)
-        tables = [fill(layout(name), found.records, published) for name in TABLES if name in (self.tables or TABLES)]
+        layouts = [layout(name) for name in TABLES]
+        places = {spec.key for each in layouts for specs in each.specs.values() for spec in specs}
+        if strange := len(found.records.keys() - places):
+            print(
+                f"idgnn: note: {strange} of {len(found.records)} records are of no cell of a table and are not shown: "
+                "runs of --quick, or of settings of another version.",
+                file=sys.stderr,
+            )
+        tables = [fill(each, found.records, published) for each in layouts if each.name in (self.tables or TABLES)]
         if self.output is None:
             _show(tables) if kind == "terminal" else print(_text(tables, kind), end="")
             return

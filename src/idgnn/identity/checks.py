@@ -162,13 +162,14 @@ def check_finite(values: Tensor, name: str) -> None:
 
 
 def _check_ids(ids: Tensor, num_nodes: int, name: str) -> None:
+    has, names = ("have", "name") if name.startswith("the ") else ("has", "names")
     if ids.dtype == torch.bool and ids.dim() == 1:
         raise ValueError(
-            f"{name} have dtype torch.bool, expected whole numbers. Ids of a mask are mask.nonzero()[:, 0]."
+            f"{name} {has} dtype torch.bool, expected whole numbers. Ids of a mask are mask.nonzero()[:, 0]."
         )
     if ids.dtype not in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8):
         raise ValueError(
-            f"{name} has dtype {ids.dtype}, expected whole numbers. Convert with {name.split()[-1]}.long()."
+            f"{name} {has} dtype {ids.dtype}, expected whole numbers. Convert with {name.split()[-1]}.long()."
         )
     if ids.numel() == 0:
         return
@@ -177,6 +178,6 @@ def _check_ids(ids: Tensor, num_nodes: int, name: str) -> None:
         wrong = low if low < 0 else high
         expected = f"ids from 0 to {num_nodes - 1}" if num_nodes else "no ids at all"
         raise ValueError(
-            f"{name} names node {wrong}, but the graph has {num_nodes} nodes: expected {expected}. "
+            f"{name} {names} node {wrong}, but the graph has {num_nodes} nodes: expected {expected}. "
             "Check num_nodes, and that ids start at 0."
         )

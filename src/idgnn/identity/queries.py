@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,6 +23,16 @@ class Queries:
     def own(self) -> bool:
         """Whether every node is read under its own colour, as node and graph tasks do."""
         return self.node is self.colour
+
+
+def as_tensor(queries: Tensor | Sequence[int] | np.ndarray | None, name: str) -> Tensor | None:
+    """Nodes or pairs that may be a list or an array."""
+    if queries is None or isinstance(queries, Tensor):
+        return queries
+    try:
+        return torch.as_tensor(np.asarray(queries))
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {queries!r}, expected whole numbers: ids of nodes, or of pairs.") from None
 
 
 def as_queries(queries: Tensor | None, num_nodes: int, device: torch.device) -> Queries:

@@ -12,7 +12,7 @@ from torch.nn.parameter import is_lazy
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
-from idgnn.identity.checks import check_features
+from idgnn.identity.checks import check_edge_index, check_features
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph
 from idgnn.layers.eager import eager
 from idgnn.layers.wrapping.colour_map import ColourMap, source_channels
@@ -173,13 +173,19 @@ class IdentityAwareModel(nn.Module):
             return self._run(coloured, args, kwargs)
         call = ModelCall.of(self.module, args, kwargs)
         check_features(call.x, call.num_nodes)
+        check_edge_index(call.edge_index, call.num_nodes)
         num_layers = self._prepare(call)
         if graph is None:
             plain = Data(edge_index=call.edge_index, num_nodes=call.num_nodes)
             graph = identity_graph(plain, num_layers=num_layers, queries=queries)
         check_graph(graph, call, num_layers)
         lifted_args, lifted_kwargs = lift(call, graph)
-        output = self._run(graph.coloured, lifted_args, lifted_kwargs)
+        try:
+            output = self._run(graph.coloured, lifted_args, lifted_kwargs)
+        except RuntimeError:
+            # If the model cannot take what was given at all, its own words have the shapes of that.
+            self.module(*call.args, **call.kwargs)
+            raise
         return rows_of(output, graph.node.numel(), graph.query_row, type(self.module).__name__)
 
     def reset_parameters(self) -> None:

@@ -205,6 +205,11 @@ class IDGNN(Saved, nn.Module):
 
     def run(self, ready: Prepared) -> Tensor:
         """Embeds what :meth:`prepare` made ready: the network itself, without a look at any value."""
+        if not isinstance(ready, Prepared):
+            raise ValueError(
+                f"run was given a {type(ready).__name__}, expected what prepare returns; of a batch of RootLoader that "
+                "is batch.ready."
+            )
         h = self.lin_in(ready.x).relu()
         if isinstance(ready.plan, Schedule):
             h, answer = self._run_schedule(h, ready, ready.plan), ready.plan.answer

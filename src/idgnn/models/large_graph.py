@@ -35,11 +35,12 @@ class LargeGraph:
     """
 
     def __init__(self, model: IDGNN, data: Data) -> None:
-        first = model.convs[0]
+        first = model.convs[0] if isinstance(model, IDGNN) else None
         if not isinstance(first, IdentityConv) or type(model).prepare is not IDGNN.prepare:
+            layers = "" if first is None else f" with layers {type(first).__name__}"
             raise ValueError(
-                f"the network is a {type(model).__name__} with layers {type(first).__name__}, but batches of queries "
-                "are for an IDGNN with named layers alone: expected conv='gcn', 'sage', 'gat', 'gin' or 'gine'."
+                f"the network is a {type(model).__name__}{layers}, but batches of queries are for an IDGNN with named "
+                "layers alone: expected conv='gcn', 'sage', 'gat', 'gin' or 'gine'."
             )
         inputs = given(*_on_cpu(model, data))
         check_states(inputs.x, model.in_channels, model.lin_in.weight.dtype, "model")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from idgnn.report.best import best_networks
 from idgnn.report.blocks import Block, Head
 from idgnn.report.cells import RULE, SIGN, Cell
 from idgnn.report.expectations.every import expectations, headline
@@ -57,8 +58,8 @@ def _summary(tables: Sequence[Table], blocks: Sequence[Block]) -> list[str]:
     runs, *rest = origin(tables).sentences()
     said = [runs, *headline(blocks), *rest]
     parts = ["## Summary", "\n".join(f"- {_escape(sentence)}" for sentence in said)]
-    for block in (*blocks[:1], runs_by_table(tables)):
-        parts += _block(block, "###")
+    for block in (best_networks(tables), *blocks[:1], runs_by_table(tables)):
+        parts += _block(block, "###") if block else []
     return parts
 
 

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from idgnn.identity.checks import check_pairs, check_roots, check_whole
+from idgnn.identity.queries import as_tensor
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.large_graph import LargeGraph, check_fanout
 from idgnn.models.prepared import Prepared
@@ -52,7 +54,7 @@ class RootLoader:
             are one with the node ids of `torch_geometric.data.Batch.from_data_list`.
         model: The network, with named layers. If it changes other than in its weights, make a new loader.
         queries: Nodes `[num_queries]`, pairs `[2, num_queries]` of a node that is read and a node that is coloured, or
-            `None` for all nodes.
+            `None` for all nodes; a tensor, an array or a list.
         batch_size: Queries in a batch.
         fanout: The most in-neighbours of a node in each hop, for example `(15, 10, 5)`; -1 is all of them.
         shuffle: Whether each pass has the queries in an order of its own.
@@ -79,7 +81,7 @@ class RootLoader:
         self,
         data: Data | Sequence[Data],
         model: IDGNN,
-        queries: Tensor | None = None,
+        queries: Tensor | Sequence[int] | np.ndarray | None = None,
         *,
         batch_size: int = 512,
         fanout: Sequence[int] = (),
@@ -89,11 +91,11 @@ class RootLoader:
     ) -> None:
         check_whole(batch_size, "batch_size", "the queries in a batch")
         check_whole(num_workers, "num_workers", "the processes that prepare batches", least=0)
-        if fanout:
-            check_fanout(fanout, model.num_layers)
         whole: Any = data if isinstance(data, Data) else Batch.from_data_list(list(data))
         graph = LargeGraph(model, whole)
-        self.queries = _checked(queries, graph.num_nodes)
+        if fanout:
+            check_fanout(fanout, model.num_layers)
+        self.queries = _checked(as_tensor(queries, "queries"), graph.num_nodes)
         self.batch_size, self.fanout, self.shuffle, self.seed = batch_size, tuple(fanout), shuffle, seed
         self.epoch = 0
         """The number of the next pass: set it to repeat one."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from idgnn.identity.checks import check_graph
-from idgnn.identity.queries import as_queries
+from idgnn.identity.queries import as_queries, as_tensor
 from idgnn.models.embedding.embed import embed_by_chunks
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def embed(
     progress: bool,
 ) -> Tensor:
     """:meth:`idgnn.IDGNN.embed`."""
-    roots = roots if roots is None or isinstance(roots, Tensor) else _as_tensor(roots)
+    roots = as_tensor(roots, "roots")
     shape = embedding_shape(model, data, roots)
     into = torch.empty(shape, dtype=model.lin_in.weight.dtype) if out is None else _writable(out, shape)
     with Bar(shape[0], progress) as bar:
@@ -38,13 +38,6 @@ def embed(
 
         embed_by_chunks(model, data, roots, memory, finished)
     return into
-
-
-def _as_tensor(roots: Sequence[int] | np.ndarray) -> Tensor:
-    try:
-        return torch.as_tensor(np.asarray(roots))
-    except (TypeError, ValueError):
-        raise ValueError(f"roots is {roots!r}, expected whole numbers: ids of nodes, or of pairs.") from None
 
 
 def _writable(out: Tensor | np.ndarray, shape: torch.Size) -> Tensor:

@@ -1,0 +1,32 @@
+"""What we say of our results is what the records say: the page, and the summary in the README."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from idgnn.experiments.published import published
+from idgnn.experiments.store import read_records
+from idgnn.report.layout import TABLES, layout
+from idgnn.report.markdown import markdown
+from idgnn.report.tables import fill
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    records = read_records(ROOT / "results" / "records.jsonl.gz").records
+    return markdown([fill(layout(name), records, published) for name in TABLES])
+
+
+def test_the_page_is_that_of_the_records(page: str):
+    ours = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert ours == page, "write it anew: idgnn report results/records.jsonl.gz --output docs/results.md"
+
+
+def test_the_readme_has_the_best_of_each_kind(page: str):
+    found = re.search(r"### The best of each kind\n\n.*?\n\n(.*?)\n\n", page, re.DOTALL)
+    assert found is not None and found[1].count("\n") == 1 + 20 + 6  # a rule, the columns, and their groups
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert found[1] in readme, "copy the table of that name from docs/results.md"
