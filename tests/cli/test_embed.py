@@ -80,7 +80,8 @@ def test_it_goes_on_after_kill_9(folder, capsys):
 
 
 @pytest.mark.parametrize(
-    ("memory", "sentence"), [("10KiB", "expected at least"), ("much", "expected a number of bytes or a size such as")]
+    ("memory", "sentence"),
+    [("10KiB", "Give more (memory=..., --memory), or"), ("much", "expected a number of bytes or a size such as")],
 )
 def test_mistakes_are_one_line(folder, capsys, memory, sentence):
     with pytest.raises(SystemExit) as stop:

@@ -1,5 +1,6 @@
 """Help answers at once, because nothing heavy is imported before a verb runs."""
 
+import io
 import subprocess
 import sys
 import time
@@ -37,6 +38,31 @@ def test_every_verb_has_help_with_an_example(verb, capsys):
     said = capsys.readouterr().out
     assert stop.value.code == 0
     assert f"idgnn {verb}" in said
+
+
+@pytest.mark.parametrize("verb", _VERBS)
+def test_none_is_no_choice_in_help(verb, capsys):
+    """It stands for an option that is left out."""
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    assert "{None" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--lr", "x"], "--lr: 'x' was given, expected a number."),
+        (["--taks", "node-clustering"], "Unrecognized options: --taks, node-clustering. Did you mean --task?"),
+        (["--keep", "bets"], "--keep is 'bets', expected one of last, best. Did you mean best?"),
+        (["--epochs"], "Missing value for argument '--epochs'. Expected 1 values."),
+    ],
+)
+def test_of_the_box_that_tyro_draws_one_sentence_is_kept(arguments, sentence, encoding, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    with pytest.raises(SystemExit):
+        main(["train", *arguments])
+    assert capsys.readouterr().err == f"idgnn: {sentence} See idgnn train --help.\n"
 
 
 def test_without_a_verb_help_is_shown(capsys):

@@ -93,6 +93,14 @@ def test_costs_stop_in_time_and_say_so(files: list[str], capsys: Said) -> None:
     assert said.splitlines()[-1].startswith("K = 1 to 6 left out: counting would take longer than 0 s; a sample")
 
 
+@pytest.mark.parametrize("seconds", ["-1", "nan"])
+def test_costs_are_not_counted_for_less_than_no_time(files: list[str], capsys: Said, seconds: str) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["inspect", *files, "--seconds", seconds])
+    assert stop.value.code == 2
+    assert f"--seconds is {seconds}, expected 0 or more" in capsys.readouterr().err
+
+
 def test_samples_do_not_change_the_costs() -> None:
     graph = nx.barabasi_albert_graph(300, 3, seed=0).to_directed()
     data = Data(edge_index=torch.tensor(list(graph.edges)).t(), num_nodes=300)

@@ -104,10 +104,17 @@ def test_pairs(club):
         (["train", *FILES], "no task was given"),
         (["train", *FILES, "--task", "node-classification", "--epochs", "0"], "epochs is 0"),
         (["train", *FILES, "--task", "node-clustering", "--device", "cuda:77"], "device 'cuda:77'"),
-        (["train", *FILES, "--task", "dancing"], "'dancing'"),
+        (["train", *FILES, "--task", "node-clustering", "--device", "gpu"], "(there is none of that name; GPUs are"),
+        (["train", *FILES, "--task", "dancing"], "--task is 'dancing', expected one of node-classification, node-r"),
+        (["train", *FILES, "--task", "node-clasification"], "Did you mean node-classification? See"),
+        (["train", *FILES, "--lr", "x"], "--lr: 'x' was given, expected a number. See"),
+        (["train", *FILES, "--roots", "1.5"], "--roots: '1.5' was given, expected a whole number. See"),
+        (["train", *FILES, "--seeds", "0", "x"], "--seeds: 'x' was given, expected a whole number. See"),
+        (["train", *FILES, "--label", "club", "--task", "node-regression"], "the label 'club' holds text, such as"),
         (["train", *FILES, "--taks", "node-clustering"], "Did you mean --task?"),
         (["trian"], "Did you mean train?"),
         (["train", "--resume", "nowhere"], "there is no run.json in nowhere"),
+        (["train", "--resume", "edges.csv"], "edges.csv is a file, expected the folder of a run"),
         (["train", *FILES, "--task", "node-clustering", "--track", "wandb"], "pip install 'idgnn[wandb]'"),
     ],
 )
@@ -201,6 +208,7 @@ def test_distances_on_a_single_graph(club):
         (["--resume", "half", "--epochs", "500"], "Leave all others out beside --resume"),
         ([*FILES, "--task", "node-clustering", "--seeds", "1", "1"], "none of them twice"),
         ([*FILES, "--task", "node-clustering", "--seeds"], "expected at least one"),
+        ([*FILES, "--task", "node-clustering", "--seeds", "0", "-1"], "[0, -1], expected whole numbers of at least 0"),
         ([*FILES, "--task", "graph-clustering"], "needs several"),
         ([*FILES, "--task", "node-clustering", "--conv", "gine"], "gine reads edge features"),
         ([*FILES, "--task", "node-clustering", "--split", "folds", "--test", "0.1"], "test is for a random split"),
@@ -221,6 +229,10 @@ def test_a_forgotten_table_of_nodes_is_asked_for(club, capsys):
     with pytest.raises(SystemExit):
         main(["predict", str(run_folder(club)), "--edges", "edges.csv"])
     assert "Give the table of nodes as well (--nodes)" in capsys.readouterr().err
+    (club / "others.csv").write_text("id,age\nann,3\n")
+    with pytest.raises(SystemExit):
+        main(["predict", str(run_folder(club)), "--edges", "edges.csv", "--nodes", "others.csv"])
+    assert "lacks the columns 'fee'; it has 'age'. The network was trained with them: add" in capsys.readouterr().err
 
 
 def test_an_output_that_cannot_be_written_is_one_sentence(club, capsys):

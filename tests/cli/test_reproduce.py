@@ -130,6 +130,8 @@ def test_stores_are_merged(tmp_path, capsys):
         (["table2", "--jobs", "0"], "expected at least 1"),
         (["table2", "--columns", "node-Atlantis"], "there is no column"),
         (["table9"], "reproduce --help"),
+        (["table2", "--jobs", "x"], "--jobs: 'x' was given, expected a whole number. See"),
+        (["merge", __file__], "is not part of a store: none of its lines is a record"),
     ],
 )
 def test_mistakes_are_one_line(arguments, said, capsys):

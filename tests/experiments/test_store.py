@@ -56,6 +56,16 @@ def test_half_a_line_is_survived(tmp_path, cut):
         assert len(contents.broken) == 1 and "records.jsonl:2 is not a record" in contents.broken[0]
 
 
+@pytest.mark.parametrize("content", [b"", b"\n", b'{"key": "a", "jo', b"\0" * 9])
+def test_a_store_may_be_empty_or_hold_half_a_record_alone(tmp_path, content):
+    """The power may go while the very first record is written."""
+    store = Store(tmp_path)
+    store.path.write_bytes(content)
+    assert store.read().records == read_records(store.path).records == {}
+    store.append(GOOD)
+    assert store.read().records == {"a": GOOD}
+
+
 @pytest.mark.parametrize(
     "line",
     [b"\xff\xfe", b"[]", b"{}", b'"text"', b'{"key": "b"}', b'{"key": "b", "job": {}, "result": null}', b"\0" * 9],
@@ -129,6 +139,10 @@ def test_what_is_not_a_store_is_refused(tmp_path):
         Store(tmp_path / "file")
     with pytest.raises(ValueError, match="there is no file"):
         merge([tmp_path / "nowhere"], Store(tmp_path / "to"))
+    for content in ("source,target\nAnn,Ben\n", "source,target", '{"epoch": 1}\n{"epoch": 2}\n', '{"a": 1}\n\n{"a'):
+        (tmp_path / "other.csv").write_text(content)
+        with pytest.raises(ValueError, match=r"other.csv is not part of a store: none of its lines is a record. Name"):
+            read_records(tmp_path / "other.csv")
     (tmp_path / "bad.jsonl.gz").write_bytes(b"no gzip")
     with pytest.raises(ValueError, match="cannot be read"):
         read_records(tmp_path / "bad.jsonl.gz")

@@ -74,7 +74,7 @@ def test_the_split_that_comes_with_a_dataset() -> None:
         "train": [0],
         "valid": [2],
     }
-    with pytest.raises(ValueError, match="d comes without a split"):
+    with pytest.raises(ValueError, match=r"no split comes with d. Use split random or folds"):
         provided(Dataset("d", graphs))
 
 

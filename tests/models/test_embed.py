@@ -266,7 +266,7 @@ def test_a_star_of_100_000_nodes(conv):
         ({"memory": "4 ib"}, "memory is '4 ib', expected"),
         ({"memory": 0}, "memory is 0, expected"),
         ({"memory": 0.5}, "memory is 0.5, expected"),
-        ({"memory": "1KiB"}, r"memory is 1.0 KiB, but .* expected at least .* Give more \(memory=...\)"),
+        ({"memory": "1KiB"}, r"memory is 1.0 KiB, but .* expected at least .* Give more \(memory=..., --memory\)"),
     ],
 )
 def test_mistakes_are_explained(arguments, sentence):
@@ -279,7 +279,9 @@ def test_a_root_that_does_not_fit_alone_is_refused_at_once():
     edges = [(i, 2000) for i in range(2000)]
     data, model = graph(2001, edges), encoder(KINDS["gcn"], 4)
     done: list[int] = []
-    with pytest.raises(TooLargeError, match=r"the embedding of node \d+ alone has 2,001 states .* more \(memory=...\)"):
+    with pytest.raises(
+        TooLargeError, match=r"the embedding of node \d+ alone has 2,001 states .* more \(memory=..., --memory\)"
+    ):
         embed_by_chunks(model, data, None, 3_600_000, lambda positions, values, number: done.append(number))
     assert not done
 

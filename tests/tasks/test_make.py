@@ -152,7 +152,7 @@ def test_the_provided_split_is_kept():
         "valid": [2],
         "test": [3, 5],
     }
-    with pytest.raises(ValueError, match="comes without a split"):
+    with pytest.raises(ValueError, match=r"no split comes with python. Use split random or folds"):
         make_problem(dataset_for("graph-classification"), TaskSettings(name="graph-classification", split="provided"))
 
 
@@ -321,6 +321,42 @@ def test_graphs_without_pairs_are_refused():
         make_problem(Dataset("python", small_graphs()), TaskSettings(name="pair-classification"))
 
 
+@pytest.mark.parametrize("y", [1, ["a"] * 40, [0.5] * 40], ids=["a number", "names", "numbers"])
+def test_labels_that_are_no_tensor_are_called_what_they_are(y):
+    with pytest.raises(ValueError, match=rf"a graph has y of type {type(y).__name__}, expected a tensor"):
+        make_problem(one_graph(y=y), TaskSettings(name="node-classification"))
+
+
+def test_pairs_that_are_no_tensor_are_called_what_they_are():
+    dataset = one_graph(edge_label_index=torch.tensor([[0, 1], [2, 3]]), edge_label=[0, 1])
+    with pytest.raises(ValueError, match="a graph has edge_label of type list, expected a tensor"):
+        make_problem(dataset, TaskSettings(name="pair-classification"))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_infinite_labels_are_refused(dtype):
+    y = torch.arange(40).to(dtype)
+    y[3], y[5] = torch.nan, torch.inf if dtype == torch.float32 else 1e300
+    with pytest.raises(ValueError, match=r"1 of 40 labels for node-regression are infinite, .* expected finite"):
+        make_problem(one_graph(y=y), TaskSettings(name="node-regression"))
+
+
+@pytest.mark.parametrize("name", ["node-classification", "pair-classification"])
+def test_of_negative_classes_minus_1_alone_is_unknown(name):
+    label = torch.arange(40) % 3
+    label[7] = -1
+    pairs = torch.stack([torch.arange(40), torch.arange(40)])
+
+    def problem():
+        values = {"y": label} if name.startswith("node") else {"edge_label_index": pairs, "edge_label": label}
+        return make_problem(one_graph(**values), TaskSettings(name=name))
+
+    assert problem().objective == Classes(3)
+    label[9] = -2
+    with pytest.raises(ValueError, match=rf"a label for {name} is -2, expected classes 0, 1, 2, ..., or -1"):
+        problem()
+
+
 def test_quantities_are_no_classes():
     with pytest.raises(ValueError, match=r"labels are quantities, such as .* Use graph-regression"):
         make_problem(dataset_for("graph-regression"), TaskSettings(name="graph-classification"))
@@ -340,7 +376,7 @@ def test_one_class_is_no_task():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_graphs_are_refused(name):
-    with pytest.raises(ValueError, match="python has no graphs, expected at least one"):
+    with pytest.raises(ValueError, match="there are no graphs, expected at least one"):
         make_problem(Dataset("python", []), TaskSettings(name=name))
 
 
@@ -352,7 +388,11 @@ def test_no_graphs_are_refused(name):
         ({"test": -0.1}, "test is -0.1"),
         ({"supervision": 1.0}, "supervision is 1.0"),
         ({"fold": 10}, "fold is 10 of 10"),
-        ({"folds": 1}, "fold is 0 of 1"),
+        ({"fold": -1}, "fold is -1, expected a whole number of at least 0"),
+        ({"fold": "a"}, "fold is 'a', expected a whole number"),
+        ({"folds": 1}, "folds is 1, expected a whole number of at least 2"),
+        ({"valid": "a"}, "valid is 'a', expected a finite number"),
+        ({"test": None}, "test is None, expected a finite number"),
         ({"bins": 0}, "bins is 0, expected a whole number of at least 1"),
         ({"pairs": 0}, "pairs is 0"),
         ({"cutoff": 0}, "cutoff is 0"),

@@ -1,6 +1,7 @@
 """A whole run as one value, and as JSON and back."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,23 @@ def test_settings_of_another_version_are_refused(group):
     values[group]["colour"] = "red"
     with pytest.raises(ValueError, match=r"settings \['colour'\] that this version of idgnn does not know"):
         RunSettings.from_dict(values)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"lr": "3"}, "lr is '3', expected a finite number"),
+        ({"lr": math.inf}, "lr is inf, expected a finite number"),
+        ({"weight_decay": None}, "weight_decay is None, expected a finite number"),
+        ({"roots": 4, "fanout": 5}, r"fanout is 5, expected whole numbers of at least 1, or -1 for all"),
+        ({"roots": 4, "fanout": "5"}, r"fanout is '5', expected whole numbers"),
+        ({"roots": 4, "fanout": (5, True)}, r"fanout is \[5, True\], expected whole numbers"),
+        ({"workers": "2"}, "workers is '2', expected a whole number of at least 0"),
+    ],
+)
+def test_what_is_no_number_is_refused(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        TrainOptions(**options)
 
 
 def test_every_purpose_has_a_seed_of_its_own():

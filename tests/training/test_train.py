@@ -222,8 +222,47 @@ def test_isolated_nodes_that_come_are_changed_data(tmp_path):
 
 
 def test_there_is_nothing_to_go_on_with(tmp_path):
-    with pytest.raises(ValueError, match=r"there is no run.json in"):
+    with pytest.raises(ValueError, match=r"nothing was trained in .* yet: .* Start the run again, without --resume"):
         start(tmp_path, resume=True)
+
+
+def test_a_run_that_was_killed_before_it_began_is_started_again(tmp_path):
+    (tmp_path / ".lock").touch()
+    with pytest.raises(ValueError, match=r"nothing was trained in .* yet: .* Start the run again, without --resume"):
+        RunFolder(tmp_path).read()
+    start(tmp_path)
+
+
+def test_a_file_is_no_run(tmp_path):
+    (tmp_path / "friends.csv").write_text("source,target\n")
+    with pytest.raises(ValueError, match=r"friends.csv is a file, expected the folder of a run. Name that folder"):
+        RunFolder(tmp_path / "friends.csv").read()
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, True, "0"])
+def test_a_seed_is_a_whole_number_from_0_on(seed):
+    with pytest.raises(ValueError, match=rf"seed is {seed!r}, expected a whole number of at least 0"):
+        start(None, seed=seed)
+
+
+def test_graphs_from_python_are_called_the_graphs():
+    unknown = graphs_for(TASK)
+    for graph in unknown:
+        graph.y = torch.full((graph.num_nodes,), -1)
+    with pytest.raises(ValueError, match="nothing is known about the graphs for node-classification"):
+        start(None, graphs=unknown, asked="node-classification")
+    with pytest.raises(ValueError, match=r"no split comes with the graphs. Use split random or folds"):
+        start(None, asked=replace(settings_for(TASK), split="provided"))
+
+
+def test_a_record_that_calls_the_graphs_python_is_gone_on_with(tmp_path):
+    """As all did before sentences named them."""
+    stopped(tmp_path)
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["settings"]["data"] == "python"
+    record["dataset"]["name"] = "python"
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    assert start(tmp_path, resume=True).result["last"]["epoch"] == 3
 
 
 def test_going_on_needs_a_folder():

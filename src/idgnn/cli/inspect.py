@@ -52,6 +52,8 @@ class Inspect:
 
         if self.picture is None and (self.graph is not None or self.node is not None):
             raise ValueError("--graph and --node are for a picture. Add --picture FILE.png, or leave them out.")
+        if not self.seconds >= 0:
+            raise ValueError(f"--seconds is {self.seconds:g}, expected 0 or more: how long the costs may be counted.")
         dataset = read(self.files.source(self.dataset))
         if self.picture is not None:  # first, for what is wrong with it is found at once, and counting takes longer
             self._draw(dataset.graphs, self.picture)

@@ -9,6 +9,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import dropwhile, takewhile
 from typing import Annotated, Any, NoReturn, Union
 
 import tyro
@@ -22,6 +23,7 @@ from idgnn.cli.predict import Predict
 from idgnn.cli.report import Report
 from idgnn.cli.reproduce import Reproduce
 from idgnn.cli.train import Train
+from idgnn.cli.words import our_rules
 
 _VERBS = {
     "train": Train,
@@ -60,18 +62,30 @@ def _parse(given: list[str]) -> Callable[[], None]:
     verbs: Any = Union[tuple(Annotated[kind, tyro.conf.subcommand(name)] for name, kind in _VERBS.items())]  # noqa: UP007
     said = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with our_rules(), contextlib.redirect_stderr(said):
             return tyro.cli(verbs, prog="idgnn", description=_DESCRIPTION, args=given or ["--help"])
     except SystemExit as stop:
         if not stop.code:
             raise
-        lines = [line.strip("│╭╮╰╯─ ") for line in said.getvalue().splitlines()]
-        first = " ".join(lines[1 : lines.index("", 1) if "" in lines[1:] else None])
+        # The title, the sentence, and more, between rules; where output is not UTF-8, these are of hyphens.
+        lines = [re.sub(r"^-+$", "", line.strip("│╭╮╰╯─ ")) for line in said.getvalue().splitlines()]
+        first = " ".join(takewhile(bool, dropwhile(lambda line: not line, lines[1:])))
         first = re.sub(r"^Error parsing (--\S+: )?(\S+: )?", r"\1", first).rstrip(".")
-        guess = [lines[i + 1].split()[0] for i, line in enumerate(lines) if line == "Perhaps you meant:"]
+        first, close = _choice(first)
+        guess = close or [lines[i + 1].split()[0] for i, line in enumerate(lines) if line == "Perhaps you meant:"]
         hint = f" Did you mean {guess[0]}?" if guess else ""
         verb = f"{given[0]} " if given and given[0] in _VERBS else ""
         _fail(f"{first}.{hint} See idgnn {verb}--help.")
+
+
+def _choice(said: str) -> tuple[str, list[str]]:
+    """What tyro says about a choice that is none, as we say it, and the choices that may have been meant."""
+    found = re.fullmatch(r"invalid choice '(.*)' for argument '(.*)'\. Expected one of \((.*)\)", said)
+    if found is None:
+        return said, []
+    choices = re.findall(r"'([^']*)'", found[3])
+    close = difflib.get_close_matches(found[1], choices, n=1)
+    return f"{found[2]} is {found[1]!r}, expected one of {', '.join(choices)}", close
 
 
 def _say_warning(message: Warning | str, *_: Any) -> None:

@@ -73,6 +73,8 @@ class Train:
             return [(RunFolder(self.resume).settings(), self.resume)]
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise ValueError(f"seeds are {list(self.seeds)}, expected at least one, and none of them twice.")
+        if min(self.seeds) < 0:
+            raise ValueError(f"seeds are {list(self.seeds)}, expected whole numbers of at least 0.")
         if self.task is None:
             raise ValueError("no task was given. Add --task, for example --task node-classification.")
         task = TaskSettings(**asdict(self.task_details), name=self.task)

@@ -109,7 +109,17 @@ def _read_file(path: Path) -> Contents:
             records.append(_record(line))
         except (ValueError, TypeError):  # not JSON, or without a field that a record has
             broken.append(f"{path}:{number} is not a record ({len(line)} bytes); it is left out.")
+    if broken and not records and not _is_torn(content):
+        raise ValueError(
+            f"{path} is not part of a store: none of its lines is a record. Name a folder, or a file of records, that "
+            "idgnn reproduce wrote."
+        )
     return Contents(_that_count(records), tuple(broken))
+
+
+def _is_torn(content: bytes) -> bool:
+    """Whether all there is may be the beginning of a record, or zeros in its place, as when the power goes."""
+    return b"\n" not in content and content.startswith((b"{", b"\0"))
 
 
 def write_records(path: Path, records: Iterable[Record]) -> None:

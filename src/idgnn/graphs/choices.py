@@ -1,7 +1,8 @@
-"""Settings with a few possible values, and whole numbers, checked when they are made. Imports no PyTorch."""
+"""Settings with a few possible values, and numbers, checked when they are made. Imports no PyTorch."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 
@@ -14,9 +15,17 @@ def check_choices(settings: Any) -> None:
             )
 
 
-def check_counts(settings: Any, names: tuple[str, ...]) -> None:
-    """Refuses what is not a whole number of at least 1."""
+def check_counts(settings: Any, names: tuple[str, ...], least: int = 1) -> None:
+    """Refuses what is not a whole number of at least `least`."""
     for name in names:
         value = getattr(settings, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} is {value!r}, expected a whole number of at least 1.")
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"{name} is {value!r}, expected a whole number of at least {least}.")
+
+
+def check_numbers(settings: Any, names: tuple[str, ...]) -> None:
+    """Refuses what is not a finite number."""
+    for name in names:
+        value = getattr(settings, name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise ValueError(f"{name} is {value!r}, expected a finite number.")

@@ -35,7 +35,7 @@ def select(dataset: Dataset, *, min_nodes: int = 0, min_edges: int = 0, smallest
         if large.any() and (smallest < 1 or chosen.numel() < smallest):
             raise ValueError(
                 f"smallest is {smallest}, expected a number from 1 to {int(large.sum())}, the graphs of {dataset.name} "
-                f"with at least {min_nodes} nodes. Ask for fewer."
+                f"with at least {min_nodes} nodes. Ask for one of these, or leave it out to use all."
             )
     if chosen.numel() == 0:
         raise ValueError(

@@ -93,7 +93,7 @@ def provided(dataset: Dataset) -> Split:
     masks = {"train": only.get("train_mask"), "valid": only.get("val_mask"), "test": only.get("test_mask")}
     ids = {part: mask.nonzero().flatten() for part, mask in masks.items() if mask is not None}
     if not ids:
-        raise ValueError(f"{dataset.name} comes without a split. Use random_split or k_fold.")
+        raise ValueError(f"no split comes with {dataset.name}. Use split random or folds.")
     return Split(ids)
 
 

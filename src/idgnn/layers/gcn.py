@@ -17,7 +17,8 @@ class IdentityGCN(Operator):
         \mathbf{h}_u' = \mathbf{b} + \sum_{s \in \mathcal{N}(u) \cup \{u\}}
             \frac{e_{su}}{\sqrt{\hat d_s \hat d_u}} \mathbf{W}_{\mathbb{1}[s = v]} \mathbf{h}_s
 
-    with the degrees :math:`\hat d` of the whole graph, self-loops included.
+    with the degrees :math:`\hat d` of the whole graph, self-loops included. A node whose degree is not positive, as
+    negative weights can make it, sends and receives nothing.
     """
 
     self_loops = True
@@ -48,7 +49,7 @@ class IdentityGCN(Operator):
         loop = source == target
         loop_weight = _last_of_each(source, loop, num_nodes, weight)
         degree = loop_weight.index_add(0, target[~loop], weight[~loop])
-        none = degree <= 0  # as negative weights can make it; such a node sends and receives nothing
+        none = degree <= 0
         scale = degree.masked_fill(none, 1.0).pow(-0.5).masked_fill(none, 0.0)
         return torch.cat([scale[source] * weight * scale[target], scale * loop_weight * scale])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,6 +25,8 @@ def asked(graph: Data, settings: TaskSettings) -> Asked:
     if settings.level == "pair":
         if graph.get("edge_label_index") is None or graph.get("edge_label") is None:
             raise ValueError(f"a graph has no pairs for {settings.name}. {advice(settings)}")
+        for name in ("edge_label_index", "edge_label"):
+            _check_tensor(graph[name], name)
         pairs, label = graph.edge_label_index, _numbers(graph.edge_label, settings)
         if label.shape != pairs.shape[1:]:
             raise ValueError(
@@ -35,8 +38,10 @@ def asked(graph: Data, settings: TaskSettings) -> Asked:
     num_nodes = graph.num_nodes or 0
     size = num_nodes if settings.level == "node" else 1
     y = graph.get("y")
-    if not isinstance(y, Tensor) or y.numel() != size:
-        given = f"a y of shape {list(y.shape)}" if isinstance(y, Tensor) else "no y"
+    if y is not None:
+        _check_tensor(y, "y")
+    if y is None or y.numel() != size:
+        given = "no y" if y is None else f"a y of shape {list(y.shape)}"
         expected = "a label of each node" if settings.level == "node" else "one label"
         raise ValueError(
             f"a graph of {num_nodes} nodes has {given}, but {settings.name} expects {expected}. {advice(settings)}"
@@ -44,6 +49,14 @@ def asked(graph: Data, settings: TaskSettings) -> Asked:
     y = _numbers(y.view(size), settings)
     known = _known(y, settings)
     return Asked(known if settings.level == "node" else None, y[known])
+
+
+def _check_tensor(values: Any, name: str) -> None:
+    if not isinstance(values, Tensor):
+        raise ValueError(
+            f"a graph has {name} of type {type(values).__name__}, expected a tensor of numbers. Make one with "
+            "torch.tensor([...]), classes numbered 0, 1, 2, ..."
+        )
 
 
 def _numbers(label: Tensor, settings: TaskSettings) -> Tensor:
@@ -54,8 +67,20 @@ def _numbers(label: Tensor, settings: TaskSettings) -> Tensor:
 
 
 def _known(label: Tensor, settings: TaskSettings) -> Tensor:
-    known = ~label.isnan() if label.is_floating_point() else label >= 0
-    return known.nonzero().flatten()
+    """Where there is a label `[known]`. What can be neither a label nor unknown is refused."""
+    if label.is_floating_point():
+        if label.isinf().any():
+            raise ValueError(
+                f"{int(label.isinf().sum())} of {label.numel()} labels for {settings.name} are infinite, or beyond "
+                "float32, expected finite numbers, or NaN for what is not known. Correct them."
+            )
+        return (~label.isnan()).nonzero().flatten()
+    if (label < -1).any():
+        raise ValueError(
+            f"a label for {settings.name} is {int(label.min())}, expected classes 0, 1, 2, ..., or -1 for what is not "
+            "known. Number the classes from 0 on."
+        )
+    return (label >= 0).nonzero().flatten()
 
 
 def stacked_queries(each: list[Asked], sizes: list[int]) -> list[Tensor] | None:

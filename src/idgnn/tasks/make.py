@@ -26,7 +26,7 @@ _LABEL_SEED = 0
 def make_problem(dataset: Dataset, settings: TaskSettings, seed: int = 0) -> Problem:
     """The task that the settings describe, on a dataset; `seed` decides the split and what is drawn for validation."""
     if not dataset.graphs:
-        raise ValueError(f"{dataset.name} has no graphs, expected at least one.")
+        raise ValueError("there are no graphs, expected at least one.")
     if settings.name == "link-prediction":
         return _links(dataset, settings, seed)
     dataset = replace(dataset, graphs=_with_labels(dataset.graphs, settings))
@@ -64,7 +64,10 @@ def _one_graph(dataset: Dataset, settings: TaskSettings, seed: int) -> Problem:
     """Nodes or pairs of the only graph are held out; all of its nodes and edges are there while training."""
     graph, known = dataset.graphs[0], asked(dataset.graphs[0], settings)
     if known.queries is None:
-        raise ValueError(f"{dataset.name} is one graph, but {settings.name} needs several: some are held out.")
+        raise ValueError(
+            f"there is one graph alone, but {settings.name} needs several: some are held out. Add others, or choose a "
+            "task about nodes or pairs of nodes."
+        )
     _check_known(known.target.numel(), dataset, settings)
     classes = None if known.target.is_floating_point() else known.target
     # A split that comes with a dataset names nodes; otherwise it is the queries that are numbered.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from idgnn.graphs.choices import check_choices, check_counts
+from idgnn.graphs.choices import check_choices, check_counts, check_numbers
 from idgnn.models.settings import Level
 
 TaskName = Literal[
@@ -58,6 +58,10 @@ class TaskOptions:
 
     def __post_init__(self) -> None:
         check_choices(self)
+        check_numbers(self, ("valid", "test", "supervision"))
+        check_counts(self, ("fold",), least=0)
+        check_counts(self, ("folds",), least=2)
+        check_counts(self, ("bins", "pairs", "cutoff"))
         if not (self.valid > 0 and self.test >= 0 and self.valid + self.test < 1):
             raise ValueError(
                 f"valid is {self.valid} and test is {self.test}, expected shares above 0 (test: 0 or above) that leave "
@@ -65,11 +69,10 @@ class TaskOptions:
             )
         if not 0 < self.supervision < 1:
             raise ValueError(f"supervision is {self.supervision}, expected a share between 0 and 1, for example 0.2.")
-        if not 0 <= self.fold < self.folds or self.folds < 2:
-            raise ValueError(f"fold is {self.fold} of {self.folds}, expected 0 to folds - 1 and at least 2 folds.")
+        if self.fold >= self.folds:
+            raise ValueError(f"fold is {self.fold} of {self.folds}, expected a number from 0 to {self.folds - 1}.")
         if self.split == "folds" and self.test:
             raise ValueError("folds have a part for training and one for validation; test is for a random split.")
-        check_counts(self, ("bins", "pairs", "cutoff"))
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,17 @@ def choose_device(name: str) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     try:
         device = torch.device(name)
+    except RuntimeError:  # which lists twenty devices that nobody here has
+        raise _refusal(name, "there is none of that name; GPUs are called cuda, cuda:1 or mps") from None
+    try:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:  # PyTorch without CUDA asserts
-        reason = str(error).splitlines()[0]
-        raise ValueError(
-            f"device {name!r} cannot be used here ({reason}). Use cpu, or auto to let it be chosen."
-        ) from None
+        raise _refusal(name, str(error).splitlines()[0]) from None
     return device
+
+
+def _refusal(name: str, reason: str) -> ValueError:
+    return ValueError(f"device {name!r} cannot be used here ({reason}). Use cpu, or auto to let it be chosen.")
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from idgnn.graphs.choices import check_choices, check_counts
+from idgnn.graphs.choices import check_choices, check_counts, check_numbers
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class TrainOptions:
     def __post_init__(self) -> None:
         check_choices(self)
         check_counts(self, ("epochs", "batch_size", "eval_every", "redeal"))
+        check_counts(self, ("workers",), least=0)
+        check_numbers(self, ("lr", "weight_decay"))
         self._check_roots()
         if not self.lr > 0:
             raise ValueError(f"lr is {self.lr}, expected a learning rate above 0, for example 0.01.")
@@ -55,14 +57,12 @@ class TrainOptions:
             raise ValueError(f"weight_decay is {self.weight_decay}, expected 0 or more.")
 
     def _check_roots(self) -> None:
-        if isinstance(self.workers, bool) or not isinstance(self.workers, int) or self.workers < 0:
-            raise ValueError(f"workers is {self.workers!r}, expected a whole number of at least 0.")
-        for most in self.fanout:
-            if isinstance(most, bool) or not isinstance(most, int) or (most < 1 and most != -1):
-                raise ValueError(
-                    f"fanout is {list(self.fanout)}, expected whole numbers of at least 1, or -1 for all: the most "
-                    "in-neighbours of a node in each hop, for example 15 10 5."
-                )
+        given = self.fanout if isinstance(self.fanout, tuple | list) else None
+        if given is None or not all(type(most) is int and (most >= 1 or most == -1) for most in given):
+            raise ValueError(
+                f"fanout is {self.fanout if given is None else list(given)!r}, expected whole numbers of at least 1, "
+                "or -1 for all: the most in-neighbours of a node in each hop, for example 15 10 5."
+            )
         if self.roots is None:
             if self.fanout or self.workers:
                 name = "fanout" if self.fanout else "workers"

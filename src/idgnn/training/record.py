@@ -16,6 +16,7 @@ from idgnn.training.files import write_text
 from idgnn.training.settings import RunSettings
 
 RUN, METRICS, CHECKPOINT, PREDICTIONS = "run.json", "metrics.jsonl", "checkpoint.safetensors", "predictions.csv"
+LOCK = ".lock"  # from before the run begins
 _PACKAGES = ("idgnn", "torch", "torch-geometric", "torchmetrics", "networkx", "numpy")
 
 
@@ -59,7 +60,14 @@ class RunFolder:
         try:
             record = json.loads((self.path / RUN).read_text(encoding="utf-8"))
             missing = {"settings", "dataset", "task", "result"} - set(record if isinstance(record, dict) else ())
+        except NotADirectoryError:
+            raise ValueError(f"{self.path} is a file, expected the folder of a run. Name that folder.") from None
         except FileNotFoundError:
+            if (self.path / LOCK).is_file():
+                raise ValueError(
+                    f"nothing was trained in {self.path} yet: there is no {RUN} in it. Start the run again, without "
+                    "--resume."
+                ) from None
             raise ValueError(f"there is no {RUN} in {self.path}, expected the folder of a run.") from None
         except ValueError as error:
             raise ValueError(f"{self.path / RUN} is not what a run writes: {error}.") from None
@@ -115,19 +123,19 @@ class RunFolder:
         except ImportError:
             yield
             return
-        with (self.path / ".lock").open("w") as file:  # freed by the system, however the process ends
+        with (self.path / LOCK).open("w") as file:  # freed by the system, however the process ends
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise ValueError(f"another process is training in {self.path}. Wait for it, or use another.") from None
             for left in self.path.glob(".*"):  # temporary files of a process that was killed
-                if left.name != ".lock":
+                if left.name != LOCK:
                     left.unlink()
             try:
                 yield
             finally:
                 if not self.exists():  # it did not come to a run: nothing is left behind
-                    (self.path / ".lock").unlink(missing_ok=True)
+                    (self.path / LOCK).unlink(missing_ok=True)
                     with suppress(OSError):
                         self.path.rmdir()
 

@@ -37,7 +37,8 @@ from idgnn.training.tables import Table, answer_columns, named, query_columns, w
 from idgnn.training.trained import Run
 from idgnn.training.trainer import Trainer
 
-PYTHON = "python"  # what stands for graphs that were handed over in Python
+PYTHON = "python"  # what stands in the settings for graphs that were handed over in Python
+GRAPHS = "the graphs"  # what sentences call them
 
 
 def train(
@@ -76,8 +77,8 @@ def train(
         ['best', 'last', 'metric', 'num_parameters', 'seconds', 'width']
     """
     source = data.absolute() if isinstance(data, FileSource) else data if isinstance(data, str) else PYTHON
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise ValueError(f"seed is {seed!r}, expected a whole number.")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ValueError(f"seed is {seed!r}, expected a whole number of at least 0.")
     task = task if isinstance(task, TaskSettings) else TaskSettings(name=task)
     settings = RunSettings(
         source,
@@ -92,7 +93,7 @@ def train(
         raise ValueError("resume goes on with the run in a folder, but no folder was given. Name it.")
     with joined(settings.training.device) as processes:
         with processes.one_before_others():  # what has to be downloaded or cached is there for the others
-            dataset = read_data(settings) if isinstance(data, str | FileSource) else Dataset(PYTHON, as_list(data))
+            dataset = read_data(settings) if isinstance(data, str | FileSource) else Dataset(GRAPHS, as_list(data))
         if not processes.first:
             return _train(settings, dataset, files, resume, (), processes)
         with nullcontext() if files is None else files.alone():

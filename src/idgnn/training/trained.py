@@ -128,7 +128,8 @@ class Run:
         """The graphs one by one and in one piece, checked against what the network was trained with."""
         if pairs is None and self.model.level == "pair":
             raise ValueError(
-                f"the network was trained for {self.task.name}: say which pairs of nodes it is to look at."
+                f"the network was trained for {self.task.name}: say which pairs of nodes it is to look at. Name them "
+                "with --pairs FILE on the command line, or pairs=[...] in Python."
             )
         if pairs is not None and self.model.level != "pair":
             raise ValueError(f"the network was trained for {self.task.name}, which is not about pairs of nodes.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -49,9 +49,14 @@ def label_column(name: str, cells: Iterable[str], quantity: bool | None = None) 
     Cells that are empty or `NA` have no say. Classes are sorted, as numbers if all of them are whole. With `quantity`
     it is known what the label is.
     """
+    distinct = dict.fromkeys(cell for cell in cells if not _is_unknown(cell))  # in the order of the file
     if quantity:
+        if distinct and all(number(cell) is None for cell in distinct):
+            raise ValueError(
+                f"the label {name!r} holds text, such as {next(iter(distinct))!r}, but a regression expects numbers. "
+                "Name a column of numbers, or choose a classification."
+            )
         return Column(name)
-    distinct = {cell for cell in cells if not _is_unknown(cell)}
     if not distinct or not _are_numbers(distinct):
         return Column(name, tuple(sorted(distinct)))
     value = {cell: float(cell) for cell in distinct if math.isfinite(float(cell))}
@@ -88,7 +93,7 @@ def unknown(column: Column) -> float:
     return math.nan if column.categories is None else -1
 
 
-def _are_numbers(distinct: set[str]) -> bool:
+def _are_numbers(distinct: Collection[str]) -> bool:
     """Whether all cells that are not empty are numbers, and one of them is finite; true if there is no cell at all."""
     numbers = [number(cell) for cell in distinct if not _is_unknown(cell)]
     return None not in numbers and (

@@ -21,8 +21,9 @@ def find_schema(
     label_of, label_type = _find_label(tables, label, quantity)
     edge_names = [name for name in _names(tables.edges) if name not in ignore]
     node_names = [name for name in _names(tables.nodes) if name not in ignore and name != label]
-    _require(tables.edges, edge_names)
-    _require(tables.nodes, node_names)
+    advice = "Add them, or, if they are no features, leave them out everywhere (--ignore, ignore=...)."
+    _require(tables.edges, edge_names, advice)
+    _require(tables.nodes, node_names, advice)
     return Schema(
         node=_feature_columns(tables.nodes, node_names),
         edge=_feature_columns(tables.edges, [name for name in edge_names if name != "weight"]),
@@ -40,8 +41,9 @@ def check_schema(tables: Tables, schema: Schema) -> None:
             f"the nodes have no columns, expected {_listed([column.name for column in schema.node])}, which the "
             "network was trained with. Give the table of nodes as well (--nodes)."
         )
-    _require(tables.nodes, [column.name for column in schema.node])
-    _require(tables.edges, [column.name for column in schema.edge] + ["weight"] * schema.weighted)
+    advice = "The network was trained with them: add them."
+    _require(tables.nodes, [column.name for column in schema.node], advice)
+    _require(tables.edges, [column.name for column in schema.edge] + ["weight"] * schema.weighted, advice)
 
 
 def _find_label(tables: Tables, label: str | None, quantity: bool | None) -> tuple[str | None, Column | None]:
@@ -67,12 +69,11 @@ def _feature_columns(tables: Sequence[Table], names: Sequence[str]) -> tuple[Col
     )
 
 
-def _require(tables: Sequence[Table], names: Sequence[str]) -> None:
+def _require(tables: Sequence[Table], names: Sequence[str], advice: str) -> None:
     for table in tables:
         if missing := [name for name in names if name not in table.columns]:
             raise ValueError(
-                f"{table.path} lacks the columns {_listed(missing)}; it has {_listed(table.columns)}. Add them, or, if "
-                "they are no features, name them in ignore when the schema is made."
+                f"{table.path} lacks the columns {_listed(missing)}; it has {_listed(table.columns)}. {advice}"
             )
         if partial := [f"{name!r} at {table.partial[name]}" for name in names if name in table.partial]:
             raise ValueError(
