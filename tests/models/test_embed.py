@@ -259,8 +259,8 @@ def test_a_star_of_100_000_nodes(conv):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"roots": torch.tensor([3, 14])}, "names node 14, but the graph has 14 nodes"),
-        ({"roots": torch.tensor([[0], [-1]])}, "names node -1"),
+        ({"roots": torch.tensor([3, 14])}, "name node 14, but the graph has 14 nodes"),
+        ({"roots": torch.tensor([[0], [-1]])}, "name node -1"),
         ({"roots": ["a"]}, "roots is .*, expected whole numbers"),
         ({"memory": "lots"}, "memory is 'lots', expected a number of bytes or a size such as '512MiB' or '4GiB'"),
         ({"memory": "4 ib"}, "memory is '4 ib', expected"),
