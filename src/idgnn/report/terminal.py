@@ -71,9 +71,11 @@ def _shown(cell: Shown) -> Text:
 
 
 def _numbers(table: Table, group: str, headings: Sequence[Heading]) -> Grid:
-    grid = Grid("", "", title=group or None, title_justify="left")
+    # 80 characters are few: no frame.
+    grid = Grid("", "", title=group or None, title_justify="left", show_edge=False, pad_edge=False)
     for heading in headings:
-        grid.add_column(heading.title, overflow="fold")  # a number that is cut off would be another number
+        # A number that is cut off would be another number, and one that is folded is hard to read: 0.985±0.012.
+        grid.add_column(heading.title, overflow="fold", min_width=11)
     for family, rows in table.families(headings):
         grid.add_section()
         if family:
