@@ -13,6 +13,7 @@ from idgnn.cli.identity_costs import LeftOut, identity_costs
 from idgnn.cli.main import main
 
 Said = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.graphs.files.read.DuplicateEdgesWarning")
 
 # A triangle with a tail, and a directed-looking second graph with a loop, a duplicate edge and an isolated node.
 EDGES = "graph,source,target\nt,a,b\nt,b,c\nt,c,a\nt,c,d\nu,x,x\nu,x,y\nu,x,y\n"

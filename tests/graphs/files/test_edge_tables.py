@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 import torch
 
-from idgnn.graphs.files.read import read_files
+from idgnn.graphs.files.read import DuplicateEdgesWarning, read_files
 from idgnn.graphs.settings import FileSource
 from tests.graphs.files.written import named_edges, only, write
 
@@ -71,6 +71,7 @@ def test_whole_numbers_are_sorted_and_other_names_come_as_they_appear(tmp_path, 
     assert only(FileSource(write(tmp_path / "e.csv", "\n".join(rows)))).node_name == names
 
 
+@pytest.mark.filterwarnings("ignore::idgnn.graphs.files.read.DuplicateEdgesWarning")
 @pytest.mark.parametrize(
     ("rows", "expected"),
     {
@@ -89,7 +90,9 @@ def test_undirected_edges_get_the_reverses_that_are_not_there(tmp_path, rows, ex
 
 def test_a_directed_graph_is_as_the_file_has_it(tmp_path):
     path = write(tmp_path / "e.csv", "a,b\na,b\nb,c\nc,c\n")
-    assert named_edges(only(FileSource(path, directed=True))) == [("a", "b"), ("a", "b"), ("b", "c"), ("c", "c")]
+    with pytest.warns(DuplicateEdgesWarning, match=r"e\.csv are there more than once \(1 of 4 entries are repeats\)"):
+        graph = only(FileSource(path, directed=True))
+    assert named_edges(graph) == [("a", "b"), ("a", "b"), ("b", "c"), ("c", "c")]
 
 
 def test_each_graph_of_a_table_is_looked_at_by_itself(tmp_path):

@@ -84,6 +84,7 @@ def test_directed_reading_keeps_the_directions_that_there_are(tmp_path, kind, co
     assert again.checksum() == dataset.checksum()
 
 
+@pytest.mark.filterwarnings("ignore::idgnn.graphs.files.read.DuplicateEdgesWarning")
 def test_graphml_keeps_parallel_edges_and_loops_and_knows_defaults(tmp_path):
     text = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
       <key id="d" for="node" attr.name="age" attr.type="int"><default>7</default></key>

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch_geometric.data import Data
+
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.files.bad_rows import BadRow, BadRows
 from idgnn.graphs.files.build import build_graphs
@@ -10,6 +17,10 @@ from idgnn.graphs.files.gather import gather
 from idgnn.graphs.files.text import name_and_kind
 from idgnn.graphs.schema import Schema
 from idgnn.graphs.settings import FileSource
+
+
+class DuplicateEdgesWarning(UserWarning):
+    """Some edges of a file are there more than once."""
 
 
 def read_files(source: FileSource, schema: Schema | None = None, *, quantity: bool | None = None) -> Dataset:
@@ -63,4 +74,21 @@ def read_files(source: FileSource, schema: Schema | None = None, *, quantity: bo
             raise ValueError(f"{table.path} has no edges and no nodes. Add some, or list its nodes in a node table.")
     if schema.label is not None and schema.label.categories == ():
         raise ValueError(f"the label {schema.label.name!r} is empty everywhere. Fill in what is known.")
+    _tell_of_duplicates(source.edges, graphs)
     return Dataset(source.edges.resolve().name if folder else name_and_kind(source.edges)[0], graphs, schema)
+
+
+def _tell_of_duplicates(path: Path, graphs: Sequence[Data]) -> None:
+    every = different = 0
+    for graph in graphs:
+        assert graph.edge_index is not None
+        source, target = graph.edge_index
+        every += source.numel()
+        different += torch.unique(source * graph.num_nodes + target).numel()
+    if different < every:
+        warnings.warn(
+            f"some edges of {path} are there more than once ({every - different:,} of {every:,} entries are "
+            "repeats), and count more than once in sums, degrees and walks. If they mean one edge, leave repeats out.",
+            DuplicateEdgesWarning,
+            stacklevel=3,
+        )
