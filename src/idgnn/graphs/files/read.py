@@ -81,7 +81,7 @@ def read_files(source: FileSource, schema: Schema | None = None, *, quantity: bo
 def _tell_of_duplicates(path: Path, graphs: Sequence[Data]) -> None:
     every = different = 0
     for graph in graphs:
-        assert graph.edge_index is not None
+        assert graph.edge_index is not None and graph.num_nodes is not None
         source, target = graph.edge_index
         every += source.numel()
         different += torch.unique(source * graph.num_nodes + target).numel()
