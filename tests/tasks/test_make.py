@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.labels import node_clustering
 from idgnn.graphs.synthetic import random_regular
-from idgnn.tasks.make import make_problem
+from idgnn.tasks.make import OneClassWarning, make_problem
 from idgnn.tasks.objective import Binary, Classes, Links, Quantity
 from idgnn.tasks.part import Part
 from idgnn.tasks.problem import Problem
@@ -403,3 +403,14 @@ def test_no_graphs_are_refused(name):
 def test_settings_that_make_no_task_are_refused(options, sentence):
     with pytest.raises(ValueError, match=sentence):
         TaskSettings(**{"name": "graph-clustering", **options})
+
+
+def test_a_part_of_one_class_cannot_be_judged_by_pairs_of_classes():
+    graphs = [
+        Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0])) for _ in range(9)
+    ]
+    graphs[0].y = torch.tensor([1])
+    with pytest.warns(
+        OneClassWarning, match=r"answers of the valid part are the same, and roc_auc, .* NaN\. Hold more"
+    ):
+        make_problem(Dataset("some", graphs), TaskSettings("graph-classification", valid=0.3))

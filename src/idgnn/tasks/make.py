@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -23,15 +24,33 @@ from idgnn.tasks.settings import TaskSettings
 _LABEL_SEED = 0
 
 
+class OneClassWarning(UserWarning):
+    """A held-out part has one class alone, and cannot be judged as the task is."""
+
+
 def make_problem(dataset: Dataset, settings: TaskSettings, seed: int = 0) -> Problem:
     """The task that the settings describe, on a dataset; `seed` decides the split and what is drawn for validation."""
     if not dataset.graphs:
         raise ValueError("there are no graphs, expected at least one.")
     if settings.name == "link-prediction":
-        return _links(dataset, settings, seed)
-    dataset = replace(dataset, graphs=_with_labels(dataset.graphs, settings))
-    problem = (_one_graph if len(dataset) == 1 else _by_graph)(dataset, settings, seed)
-    return replace(problem, classes=class_names(dataset, settings))
+        problem = _links(dataset, settings, seed)
+    else:
+        dataset = replace(dataset, graphs=_with_labels(dataset.graphs, settings))
+        problem = (_one_graph if len(dataset) == 1 else _by_graph)(dataset, settings, seed)
+        problem = replace(problem, classes=class_names(dataset, settings))
+    _tell_of_one_class(problem)
+    return problem
+
+
+def _tell_of_one_class(problem: Problem) -> None:
+    for name, part in problem.held_out.items():
+        if problem.objective.metric == "roc_auc" and part.target is not None and part.target.unique().numel() < 2:
+            warnings.warn(
+                f"all {part.target.numel()} answers of the {name} part are the same, and roc_auc, which compares two "
+                "classes, will be NaN. Hold more out, or choose another seed.",
+                OneClassWarning,
+                stacklevel=3,
+            )
 
 
 def _with_labels(graphs: list[Data], settings: TaskSettings) -> list[Data]:
