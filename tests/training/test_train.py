@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from idgnn.graphs.settings import Selection
 from idgnn.models.saving import Saved
 from idgnn.training import train as module
 from idgnn.training.callbacks import Callback
@@ -389,3 +390,8 @@ def test_a_run_without_a_folder_is_the_same(tmp_path):
 def test_what_is_no_list_of_graphs_is_refused(data):
     with pytest.raises(ValueError, match=r"graph|dataset"):
         train(data, TASK, model=SMALL, training=QUICK)
+
+
+def test_a_selection_is_of_graphs_from_memory_too(tmp_path):
+    train(graphs_for(TASK), settings_for(TASK), model=SMALL, training=QUICK, selection=Selection(8), folder=tmp_path)
+    assert RunFolder(tmp_path).read()["dataset"]["graphs"] == 8  # half of those of 6 to 9 nodes

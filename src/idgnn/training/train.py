@@ -93,7 +93,8 @@ def train(
         raise ValueError("resume goes on with the run in a folder, but no folder was given. Name it.")
     with joined(settings.training.device) as processes:
         with processes.one_before_others():  # what has to be downloaded or cached is there for the others
-            dataset = read_data(settings) if isinstance(data, str | FileSource) else Dataset(GRAPHS, as_list(data))
+            given = None if isinstance(data, str | FileSource) else Dataset(GRAPHS, as_list(data))
+            dataset = read_data(settings) if given is None else _selected(given, settings.selection)
         if not processes.first:
             return _train(settings, dataset, files, resume, (), processes)
         with nullcontext() if files is None else files.alone():
@@ -107,7 +108,10 @@ def read_data(settings: RunSettings) -> Dataset:
     else:
         quantity = settings.task.name.endswith("regression")
         dataset = standardised(read_files(settings.data, quantity=quantity))
-    chosen = settings.selection
+    return _selected(dataset, settings.selection)
+
+
+def _selected(dataset: Dataset, chosen: Selection) -> Dataset:
     if chosen == Selection():
         return dataset
     return select(dataset, min_nodes=chosen.min_nodes, min_edges=chosen.min_edges, smallest=chosen.smallest)
