@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 from torch.nn.functional import cross_entropy
-from torch_geometric.data import Batch
+from torch_geometric.data import Batch, Data
 
 from benchmarks import pairs
 from benchmarks.data import tu_graphs
@@ -46,9 +46,10 @@ def main() -> None:
     if not (folder / "TUDataset").is_dir():
         parser.error("set the environment variable IDGNN_DATA to the folder that holds TUDataset/.")
     figures: list[Figure] = []
+    enzymes = tu_graphs(folder, "ENZYMES")
     for number in (BATCH, options.more[0]):
         for conv in options.convs:
-            figures += nodes(folder, conv, options.device, options.rounds, number)
+            figures += nodes(enzymes, conv, options.device, options.rounds, number)
     for number in (pairs.GRAPHS, options.more[1]):
         figures += queries(folder, options.device, options.rounds, number)
     show(figures, options.device)
@@ -56,9 +57,8 @@ def main() -> None:
         write(options.output, figures, options.device)
 
 
-def nodes(folder: Path, conv: str, device: str, rounds: int, number: int) -> list[Figure]:
+def nodes(graphs: list[Data], conv: str, device: str, rounds: int, number: int) -> list[Figure]:
     """One architecture, in three versions and by ego networks."""
-    graphs = tu_graphs(folder, "ENZYMES")
     picked = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(0))[:number].tolist()
     batch = Batch.from_data_list([graphs[i] for i in picked]).to(device)
     label = torch.randint(CLASSES, (batch.num_nodes,), generator=torch.Generator().manual_seed(1)).to(device)

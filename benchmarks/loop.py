@@ -88,7 +88,6 @@ def measured(loop: Loop, processes: int) -> list[dict]:
                 "processes": processes,
                 "steps_per_second": rate,
                 "epochs_per_second": rate / each[0]["steps_per_epoch"],
-                # A recorded step is cut once for many replays.
                 "outside": None if loop.recorded else sum(one["outside"] for one in each) / len(each),
             }
         )
@@ -130,7 +129,9 @@ def worker(barrier, results, loop: Loop) -> None:
             epochs += 1
         rate = steps / (time.perf_counter() - start)
         barrier.wait()
-        found[identity] = {"steps_per_second": rate, "steps_per_epoch": steps / epochs, "outside": outside(trainer)}
+        # A recorded step is cut once for many replays.
+        share = 0.0 if loop.recorded else outside(trainer)
+        found[identity] = {"steps_per_second": rate, "steps_per_epoch": steps / epochs, "outside": share}
     results.put(found)
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.page import record, table, where
 from idgnn.training.files import write_text
 
-RECORD = Path("benchmarks/results/scaling.json")
 PAGE = Path("docs/scaling.md")
 HEAD = """# How the cost grows
 
 Exact ID-GNN-Full embeddings of all nodes of random graphs by a GCN of width {width}: the plain GNN, ours
 (`IDGNN.embed`), and ego networks (Algorithm 1 of the paper). "With hubs", one end of each edge is drawn in favour
-of a few nodes, so that the largest degree grows with the graph, up to {hub:,}. {threads} of an
-{processor}, on a machine with other work to do; ego networks were run for up to 200 nodes, and their figures scaled
-to all. `python -m benchmarks.scaling` gives all figures ([`{record}`](../{record})).
+of a few nodes, so that the largest degree grows with the graph, up to {hub:,}. {machine},
+on a machine with other work to do; ego networks were run for up to 200 nodes, and their figures scaled
+to all. `python -m benchmarks.scaling` gives
+[all figures](../benchmarks/results/scaling.json).
 
 ![Messages and seconds against nodes, mean degree and depth](figures/scaling.svg)
 
@@ -39,44 +39,44 @@ with a maximum), a row has all in-edges of its node, and hubs cost the square of
 
 def main() -> None:
     """Reads the record and writes the page."""
-    record = json.loads(RECORD.read_text())
-    figures, machine = record["figures"], record["machine"]
-    hub = max(each["largest degree"] for each in figures)
-    threads = "1 thread" if machine["threads"] == 1 else f"{machine['threads']} threads"
-    lines = [HEAD.format(width=record["width"], hub=hub, record=RECORD, **machine | {"threads": threads})]
+    write_text(PAGE, page())
+
+
+def page() -> str:
+    """The whole page."""
+    found = record("scaling")
+    hub = max(each["largest degree"] for each in found["figures"])
+    lines = [HEAD.format(width=found["width"], hub=hub, machine=where(found["machine"]))]
     for sweep, (key, title) in TITLES.items():
-        lines += [f"## {title}\n", _row(sweep, "hubs", *COLUMNS), _row("---:", "---", *["---:"] * len(COLUMNS))]
-        lines += [_figure(each, key) for each in figures if each["sweep"] == sweep] + [""]
+        rows = [_figure(each, key) for each in found["figures"] if each["sweep"] == sweep]
+        lines += [f"## {title}\n", *table((sweep, "hubs", *COLUMNS), rows, left=2), ""]
     lines += ["## Slopes\n", "The exponent with which cost grows with the number of edges; 1 is linear.\n"]
     heads = [f"{what}, {'ego networks' if who == 'ego' else who}" for who, what in SLOPES]
-    lines += [_row("what grows", "hubs", *heads), _row("---", "---", *["---:"] * len(heads))]
+    rows = []
     for sweep in ("nodes", "mean degree"):
         for kind in ("without hubs", "with hubs"):
-            slopes = [f"{record['slopes'][f'{sweep}, {kind}, {who}: {what}']:.2f}" for who, what in SLOPES]
-            lines.append(_row(sweep, "yes" if kind == "with hubs" else "", *slopes))
-    write_text(PAGE, "\n".join([*lines, TAIL]))
+            slopes = [f"{found['slopes'][f'{sweep}, {kind}, {who}: {what}']:.2f}" for who, what in SLOPES]
+            rows.append([sweep, "yes" if kind == "with hubs" else "", *slopes])
+    lines += table(("what grows", "hubs", *heads), rows, left=2)
+    return "\n".join([*lines, TAIL])
 
 
-def _figure(each: dict[str, Any], key: str) -> str:
+def _figure(each: dict[str, Any], key: str) -> list[str]:
     plain, ours, ego = (each[who] for who in ("plain", "ours", "ego"))
-    return _row(
+    return [
         f"{each[key]:,}",
         "yes" if each["graph"] == "with hubs" else "",
         f"{ours['rows']:,}",
         f"{ours['messages']:,}",
         *(_rounded(who["seconds"]) for who in (plain, ours, ego)),
         _rounded(ego["seconds"] / ours["seconds"]),
-    )
+    ]
 
 
 def _rounded(value: float) -> str:
     """Two digits."""
     value = float(f"{value:.2g}")
     return f"{value:,.0f}" if value >= 10 else f"{value:g}"
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.page import record, table, where
 from idgnn.training.files import write_text
 
-RESULTS = Path(__file__).parent / "results"
 PAGE = Path("docs/speed.md")
 CONVS = {"gcn": "GCN", "sage": "SAGE", "gat": "GAT", "gin": "GIN"}
 
 HEAD = """# Speed
 
 Ratios are between contenders that take turns in one run, but for PubMed's; a ratio is the median over the rounds. This
-page is written by
-`python -m benchmarks.speed_page` from [`benchmarks/results`](../benchmarks/results); no number is by hand. How the cost
-grows with the graph is in [`scaling.md`](scaling.md), what was tried and what came of it in
+page is written by `python -m benchmarks.speed_page` from [`benchmarks/results`](../benchmarks/results); no number is by
+hand. How the cost grows with the graph is in [`scaling.md`](scaling.md), what was tried and what came of it in
 [`benchmarks/NOTES.md`](../benchmarks/NOTES.md).
 """
 GPU = """\
@@ -54,23 +52,23 @@ def page() -> str:
             HEAD,
             "## Training steps and building, on a CPU\n",
             source("cpu", "make bench"),
-            *table("what", "measured", "target", "", rows=cpu_rows()),
+            *table(("what", "measured", "target", ""), cpu_rows()),
             "\n## Training steps, on a GPU\n",
             source("h200", "python -m benchmarks.gpu"),
             GPU,
-            *table("forward and backward", *CONVS.values(), rows=gpu_rows(gpu)),
+            *table(("forward and backward", *CONVS.values()), gpu_rows(gpu)),
             "",
             PAIRS,
-            *table("a copy per source, as a multiple of ID-GNN-Full", "8 graphs", "64 graphs", rows=pair_rows(gpu)),
+            *table(("a copy per source, as a multiple of ID-GNN-Full", "8 graphs", "64 graphs"), pair_rows(gpu)),
             "\n## The training loop\n",
             source("loop_cpu", "python -m benchmarks.loop"),
             source("loop_h200", "python -m benchmarks.loop --device cuda --processes 1 12 --modes eager recorded"),
             LOOP,
-            *table("", "processes", "plain GNN", "ID-GNN-Fast", "ID-GNN-Full", "cutting", rows=loop_rows()),
+            *table(("", "processes", "plain GNN", "ID-GNN-Fast", "ID-GNN-Full", "cutting"), loop_rows()),
             "\n## Large graphs\n",
             *(source(name, command_of(name)) for name in ("douban", "pubmed", "million_h200")),
             LARGE.format(sample=sample),
-            *table("graph", "*K*", "layer", "rows", "seconds", "memory", "ego networks : ours", rows=large_rows()),
+            *table(("graph", "*K*", "layer", "rows", "seconds", "memory", "ego networks : ours"), large_rows()),
             "",
         ]
     )
@@ -78,7 +76,7 @@ def page() -> str:
 
 def records(name: str) -> list[dict[str, Any]]:
     """The figures of a record."""
-    return json.loads((RESULTS / f"{name}.json").read_text())["figures"]
+    return record(name)["figures"]
 
 
 def figures(name: str) -> dict[str, dict[str, Any]]:
@@ -88,19 +86,14 @@ def figures(name: str) -> dict[str, dict[str, Any]]:
 
 def source(name: str, command: str) -> str:
     """Where figures come from."""
-    record = json.loads((RESULTS / f"{name}.json").read_text())
-    machine = record["machine"]
-    threads = machine["threads"]
-    where = machine.get("gpu") or f"{threads} thread{'' if threads == 1 else 's'} of an {machine['processor']}"
-    torch = record["versions"]["torch"]
-    return (
-        f"{where}, PyTorch {torch}, {record['date']}: `{command}` ([all figures](../benchmarks/results/{name}.json)).\n"
-    )
+    found, link = record(name), f"[all figures](../benchmarks/results/{name}.json)"
+    machine, torch = where(found["machine"]), found["versions"]["torch"]
+    return f"{machine}, PyTorch {torch}, {found['date']}: `{command}` ({link}).\n"
 
 
 def command_of(name: str) -> str:
     """What embedded a large graph."""
-    options = json.loads((RESULTS / f"{name}.json").read_text())["options"]
+    options = record(name)["options"]
     command = f"python -m benchmarks.large_graphs {options['graph']}"
     for each in ("conv", "layers", "memory", "device", "sample"):
         if value := options[each]:
@@ -160,15 +153,15 @@ def pair_rows(found: dict[str, dict[str, Any]]) -> Iterable[list[str]]:
 
 def loop_rows() -> Iterable[list[str]]:
     """One row for each way to train, one column for each network."""
-    for name, where in (("loop_cpu", "CPU"), ("loop_h200", "H200")):
+    for name, place in (("loop_cpu", "CPU"), ("loop_h200", "H200")):
         found = records(name)
         for key in dict.fromkeys((each["data"], each["recorded"], each["processes"]) for each in found):
             data, recorded, processes = key
             each = [one for one in found if (one["data"], one["recorded"], one["processes"]) == key]
             shares = [one["outside"] for one in each if not recorded]
-            mode = "" if where == "CPU" else ", recorded" if recorded else ", eager"
+            mode = "" if place == "CPU" else ", recorded" if recorded else ", eager"
             yield [
-                f"{data}, {where}{mode}",
+                f"{data}, {place}{mode}",
                 str(processes),
                 *(rate(one["steps_per_second"]) for one in each),
                 "" if recorded else f"{min(shares):.0%} to {max(shares):.0%}",
@@ -200,12 +193,6 @@ def large_rows() -> Iterable[list[str]]:
 def fewer(each: dict[str, Any]) -> float:
     """How many rows of ego networks there are for each of ours."""
     return each["ego_rows_scaled"] / each["identity_rows"]
-
-
-def table(*head: str, rows: Iterable[list[str]]) -> list[str]:
-    """Lines of Markdown."""
-    lines = [list(head), ["---", *["---:"] * (len(head) - 1)], *rows]
-    return [f"| {' | '.join(cells)} |" for cells in lines]
 
 
 if __name__ == "__main__":

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import speed_page
+from benchmarks import scaling_page, speed_page
 from benchmarks.speed_page import CONVS, figures, rate, records
 
 ROOT = Path(__file__).parents[2]
 README = re.sub(r"\s+", " ", (ROOT / "README.md").read_text())
 
 
-def test_the_page_is_that_of_the_records():
-    page = (ROOT / speed_page.PAGE).read_text()
-    assert page == speed_page.page(), "write it anew: python -m benchmarks.speed_page"
+@pytest.mark.parametrize("writer", [speed_page, scaling_page])
+def test_pages_are_those_of_the_records(writer):
+    assert (ROOT / writer.PAGE).read_text() == writer.page(), f"write it anew: python -m {writer.__name__}"
 
 
 def of_cpu() -> list[str]:

@@ -184,7 +184,8 @@ class IdentityAwareModel(nn.Module):
             output = self._run(graph.coloured, lifted_args, lifted_kwargs)
         except RuntimeError:
             # If the model cannot take what was given at all, its own words have the shapes of that.
-            self.module(*call.args, **call.kwargs)
+            with quiet(self.module, call.x.device):
+                self.module(*call.args, **call.kwargs)
             raise
         return rows_of(output, graph.node.numel(), graph.query_row, type(self.module).__name__)
 

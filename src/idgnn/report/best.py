@@ -32,9 +32,9 @@ def best_networks(tables: Sequence[Table]) -> Block | None:
         beyond = [row.family for row in table.layout.rows if row.family.endswith(BEYOND)]
         for published, text, released in gains(table):
             further = table.best("text", text.heading, beyond)
-            cells = (published.gnn, published.identity, text.gnn, text.identity, further, released.gnn)
-            shown = tuple(Shown(_mean(cell)) for cell in (*cells, released.identity))
-            lines.append(Line(text.heading.title, shown, text.heading.group))
+            pairs = [(each.gnn, each.identity) for each in (published, text, released)]
+            cells = (*pairs[0], *pairs[1], further, *pairs[2])
+            lines.append(Line(text.heading.title, tuple(Shown(_mean(cell)) for cell in cells), text.heading.group))
     return Block("best", "The best of each kind", _CAPTION, "column", _HEADS, tuple(lines)) if lines else None
 
 

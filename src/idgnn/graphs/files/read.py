@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
 from torch_geometric.data import Data
 
 from idgnn.graphs.dataset import Dataset
@@ -15,6 +14,7 @@ from idgnn.graphs.files.build import build_graphs
 from idgnn.graphs.files.find_schema import check_schema, find_schema
 from idgnn.graphs.files.gather import gather
 from idgnn.graphs.files.text import name_and_kind
+from idgnn.graphs.repeats import num_repeats
 from idgnn.graphs.schema import Schema
 from idgnn.graphs.settings import FileSource
 
@@ -79,15 +79,13 @@ def read_files(source: FileSource, schema: Schema | None = None, *, quantity: bo
 
 
 def _tell_of_duplicates(path: Path, graphs: Sequence[Data]) -> None:
-    every = different = 0
+    every, repeats = sum(graph.num_edges for graph in graphs), 0
     for graph in graphs:
         assert graph.edge_index is not None and graph.num_nodes is not None
-        source, target = graph.edge_index
-        every += source.numel()
-        different += torch.unique(source * graph.num_nodes + target).numel()
-    if different < every:
+        repeats += num_repeats(graph.edge_index, graph.num_nodes)
+    if repeats:
         warnings.warn(
-            f"some edges of {path} are there more than once ({every - different:,} of {every:,} entries are "
+            f"some edges of {path} are there more than once ({repeats:,} of {every:,} entries are "
             "repeats), and count more than once in sums, degrees and walks. If they mean one edge, leave repeats out.",
             DuplicateEdgesWarning,
             stacklevel=3,

@@ -20,7 +20,7 @@ from idgnn.identity.lookup import Lookup
 from idgnn.identity.queries import Queries, as_queries
 from idgnn.layers.identity_aware import IdentityAwareLayer
 from idgnn.layers.identity_conv import IdentityConv
-from idgnn.layers.sums import as_sum
+from idgnn.layers.summed import as_sum
 from idgnn.models.embedding.exchanged import Exchanged
 from idgnn.models.embedding.forms import Direct, Foreign, Form
 from idgnn.models.embedding.memory import as_bytes, prices

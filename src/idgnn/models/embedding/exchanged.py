@@ -20,7 +20,7 @@ from idgnn.identity.chunks import Chunk, edges_of_chunk
 from idgnn.identity.lookup import Lookup
 from idgnn.layers.aggregation import gather_sum
 from idgnn.layers.identity_conv import IdentityConv
-from idgnn.layers.sums import Summed, as_sum
+from idgnn.layers.summed import Summed, as_sum
 from idgnn.models.embedding.forms import Form
 from idgnn.models.embedding.part import States, degree_of, messages, part_of
 
