@@ -78,7 +78,7 @@ def _train(job: TrainJob, device: str) -> dict[str, Any]:
     for epoch in trainer.epochs():
         if epoch.metrics:
             looks[epoch.epoch] = epoch.metrics
-            curve.append([epoch.epoch, epoch.loss, epoch.metrics["valid"][metric]])
+            curve.append([epoch.epoch, _short(epoch.loss), _short(epoch.metrics["valid"][metric])])
     best = trainer.best_epoch or trainer.epoch
     return {
         **looks[trainer.epoch],
@@ -97,7 +97,12 @@ def _other_curves(looks: dict[int, Any], metric: str, settings: RunSettings) -> 
     """Two classes are judged by ROC AUC, but the paper and those it compares with give accuracy: that of every look."""
     if metric == "accuracy" or not settings.task.name.endswith("classification"):
         return {}
-    return {"curves": {"accuracy": [[epoch, each["valid"]["accuracy"]] for epoch, each in looks.items()]}}
+    return {"curves": {"accuracy": [[epoch, _short(each["valid"]["accuracy"])] for epoch, each in looks.items()]}}
+
+
+def _short(value: float) -> float:
+    """As many digits as a curve can show: all of them would be most of a store."""
+    return float(f"{value:.5g}")
 
 
 def _network(job: TrainJob, problem: Problem) -> Any:
