@@ -63,6 +63,7 @@ def page() -> str:
             "\n## The training loop\n",
             source("loop_cpu", "python -m benchmarks.loop"),
             source("loop_h200", "python -m benchmarks.loop --device cuda --processes 1 12 --modes eager recorded"),
+            "The same with `--data ogbg-molhiv --processes 1`: 33 thousand molecules, 258 batches an epoch.\n",
             LOOP,
             *table(("", "processes", "plain GNN", "ID-GNN-Fast", "ID-GNN-Full", "cutting"), loop_rows()),
             "\n## Large graphs\n",

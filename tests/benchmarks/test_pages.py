@@ -62,14 +62,18 @@ def of_gpu() -> list[str]:
 
 
 def of_loop() -> list[str]:
-    found = {(each["network"], each["recorded"], each["processes"]): each for each in records("loop_h200")}
+    keys = ("data", "network", "recorded", "processes")
+    found = {tuple(each[key] for key in keys): each["steps_per_second"] for each in records("loop_h200")}
 
-    def pair(recorded: bool, processes: int) -> str:
-        names = ("plain GNN", "ID-GNN-Full")
-        plain, full = (rate(found[name, recorded, processes]["steps_per_second"]) for name in names)
+    def pair(data: str, recorded: bool, processes: int) -> str:
+        plain, full = (rate(found[data, name, recorded, processes]) for name in ("plain GNN", "ID-GNN-Full"))
         return f"{plain} and {full}"
 
-    return [pair(False, 1), pair(False, 12), pair(True, 1), pair(True, 12)]
+    ways = [(recorded, processes) for recorded in (False, True) for processes in (1, 12)]
+    return [
+        *(pair("ENZYMES", recorded, processes) for recorded, processes in ways),
+        *(pair("ogbg-molhiv", recorded, 1) for recorded in (False, True)),
+    ]
 
 
 @pytest.mark.parametrize("words", [*of_cpu(), *of_large_graphs(), *of_gpu(), *of_loop()])
