@@ -1,6 +1,7 @@
 """A trained network is used again: from memory or from its folder, on other graphs."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from torch_geometric.data import Data
 from idgnn.graphs import load as loading
 from idgnn.graphs.settings import FileSource
 from idgnn.graphs.synthetic import small_world
+from idgnn.models.embedding import embed as embedding
 from idgnn.models.settings import ModelSettings
 from idgnn.training.callbacks import Callback
 from idgnn.training.train import train
@@ -58,6 +60,24 @@ def test_the_batch_size_changes_no_prediction(task):
             continue
         close = torch.allclose(torch.tensor(one[name]).double(), torch.tensor(all_[name]).double(), atol=1e-5)
         assert close, name
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_memory_changes_no_prediction(task, monkeypatch):
+    run, chunks, some = trained(task), [], embedding._some
+    monkeypatch.setattr(embedding, "_some", lambda *chunk: chunks.append(chunk) or some(*chunk))
+    others = graphs_for(task, 6, seed=9)
+    pairs = asked(run, others)
+    expected = run.predict(others, pairs, device="cpu")
+    assert len(chunks) == 1
+    with pytest.raises(ValueError, match="memory is 1000") as refused:
+        run.predict(others, pairs, memory=1000, device="cpu")
+    least = re.search(r"expected at least ([\d.]+) KiB", str(refused.value))
+    found = run.predict(others, pairs, memory=int(2.5 * 1024 * float(least[1])), device="cpu")
+    assert len(chunks) > 2, "it fits as a whole"
+    for name in expected:
+        if name != "class":
+            assert found[name] == pytest.approx(expected[name], abs=1e-5)
 
 
 def test_the_table_of_a_run_is_what_it_predicts(tmp_path):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
 Name = Annotated[str | None, tyro.conf.arg(metavar="[NAME]")]
+Memory = Annotated[str | None, tyro.conf.arg(metavar="SIZE")]
 Output = Annotated[Path, tyro.conf.arg(metavar="FILE", aliases=["-o"])]
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import tyro
-
-from idgnn.cli.arguments import Output
+from idgnn.cli.arguments import Memory, Output
 from idgnn.cli.new_graphs import NewGraphs
 
 
@@ -23,7 +20,7 @@ class Embed(NewGraphs):
     command goes on where it stopped.
     """
 
-    memory: Annotated[str | None, tyro.conf.arg(metavar="SIZE")] = None
+    memory: Memory = None
     """What it may take, for example 4GiB or 512MiB; half of what is free if it is not given."""
     output: Output = Path("embeddings.npz")
     """Where they are written: .npz (one array), .csv or .parquet (a column for each number)."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from idgnn.cli.arguments import Output
+from idgnn.cli.arguments import Memory, Output
 from idgnn.cli.new_graphs import NewGraphs
 
 
@@ -14,10 +15,14 @@ class Predict(NewGraphs):
     """Predict with a trained network on other graphs: every node, every graph, or the pairs that you name.
 
     idgnn predict runs/my-run --edges new.csv --nodes new_nodes.csv --output predictions.csv
+
+    Graphs of any size: as many nodes at a time as fit into --memory.
     """
 
     batch_size: int = 128
-    """Graphs at a time; halved by itself when memory runs out."""
+    """Graphs at a time."""
+    memory: Memory = None
+    """What it may take, for example 4GiB or 512MiB; half of what is free if it is not given."""
     output: Output = Path("predictions.csv")
     """Where the table is written: .csv, .parquet or .npz."""
 
@@ -27,6 +32,13 @@ class Predict(NewGraphs):
 
         check_format(self.output)
         run, graphs, pairs = self.load()
-        table = run.predict(graphs, pairs, batch_size=self.batch_size, device=self.device)
+        table = run.predict(
+            graphs,
+            pairs,
+            batch_size=self.batch_size,
+            memory=self.memory,
+            device=self.device,
+            progress=sys.stdout.isatty(),
+        )
         write_table(table, self.output)
         print(f"{len(next(iter(table.values()))):,} predictions: {self.output}")

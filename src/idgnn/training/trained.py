@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from idgnn.graphs.schema import Schema
+from idgnn.identity.checks import check_whole
 from idgnn.identity.identity_graph import UnreachedColourWarning
+from idgnn.models.embedding.output import Bar
+from idgnn.models.idgnn import IDGNN
 from idgnn.models.predictor import Predictor
 from idgnn.models.settings import Level
 from idgnn.tasks.objective import Objective, from_dict
 from idgnn.tasks.part import Part, as_list, stack
 from idgnn.tasks.settings import TaskSettings
-from idgnn.training.answers import answer, predictions
-from idgnn.training.batches import Batches, GraphBatch
 from idgnn.training.devices import choose_device
 from idgnn.training.epoch import Epoch
 from idgnn.training.partial import embed_partial
@@ -29,6 +31,7 @@ from idgnn.training.settings import RunSettings
 from idgnn.training.tables import Table, answer_columns, query_columns
 
 Network = TypeVar("Network", bound=nn.Module)
+_ROWS = 2**16  # that a head reads at a time: the MLP for pairs is wider than what it reads
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,33 @@ class Run:
         pairs: Sequence[Tensor] | None = None,
         *,
         batch_size: int = 128,
+        memory: int | str | None = None,
         device: str = "auto",
+        progress: bool = False,
     ) -> Table:
-        """What the network says about every node, every graph, or the given pairs of each graph: a row for each."""
-        table, out = self._run(graphs, pairs, self.model.level, predictions(self.model), batch_size, device)
-        return {**table, **answer_columns(self.objective.read(out), self.classes)}
+        """What the network says about every node, every graph, or the given pairs of each graph: a row for each.
+
+        It is what the head makes of the embeddings, so a graph may have any size, as for :meth:`embed`.
+
+        Args:
+            graphs: One or many.
+            pairs: For each graph the pairs `[2, num_pairs]`, if the network looks at pairs.
+            batch_size: Graphs at a time.
+            memory: What this may take on the device: bytes, or a size such as `"4GiB"`. `None` is half of what is free.
+            device: `"cpu"`, `"cuda"`, `"cuda:1"`, `"mps"`; `"auto"` takes a GPU if there is one.
+            progress: Whether a bar is shown.
+        """
+        check_whole(batch_size, "batch_size", "the graphs in a batch")
+        given, part = self._asked(graphs, pairs, self.model.level)
+        found, alone = [], len(given) == 1  # then the bar is that of its nodes
+        with _on(self.model, device) as model, Bar(len(given), progress and not alone, "predicting") as bar:
+            for first in range(0, len(given), batch_size):
+                some = slice(first, first + batch_size)
+                asked = stack(part.level, given[some], None if pairs is None else pairs[some])
+                found.append(_answers(model, asked, _embedded(model.encoder, asked, memory, progress and alone)))
+                bar.advance(asked.num_graphs)
+        said = self.objective.read(torch.cat(found))
+        return {**query_columns(part, given, range(len(given))), **answer_columns(said, self.classes)}
 
     def embed(
         self,
@@ -97,30 +122,9 @@ class Run:
                 :func:`idgnn.training.partial.discard`.
         """
         given, part = self._asked(graphs, pairs, "pair" if self.model.level == "pair" else "node")
-        data = Data(part.x, part.edge_index, part.edge_attr, edge_weight=part.edge_weight)
-        with _on(self.model.encoder, device) as encoder, warnings.catch_warnings():
-            # As in training: most pairs lie far apart, and that they do is part of the task.
-            warnings.simplefilter("ignore", UnreachedColourWarning)
-            if partial is None:
-                out = encoder.embed(data, part.queries, memory=memory, progress=progress)
-            else:
-                out = embed_partial(encoder, data, part.queries, memory, progress, partial)
+        with _on(self.model.encoder, device) as encoder:
+            out = _embedded(encoder, part, memory, progress, partial)
         return query_columns(part, given, range(len(given))), out
-
-    def _run(
-        self,
-        given: Data | Sequence[Data],
-        pairs: Sequence[Tensor] | None,
-        level: Level,
-        run: Callable[[GraphBatch], Tensor],
-        batch_size: int,
-        device: str,
-    ) -> tuple[Table, Tensor]:
-        graphs, part = self._asked(given, pairs, level)
-        with _on(self.model, device) as model:
-            part = part.to(choose_device(device))
-            answers = answer(model, run, Batches(part, model.encoder), batch_size)
-        return query_columns(part, graphs, range(len(graphs))), answers.out.cpu()
 
     def _asked(
         self, given: Data | Sequence[Data], pairs: Sequence[Tensor] | None, level: Level
@@ -142,6 +146,34 @@ class Run:
                 "graphs with the features that it was trained with."
             )
         return graphs, part
+
+
+def _embedded(
+    encoder: IDGNN,
+    part: Part,
+    memory: int | str | None,
+    progress: bool = False,
+    partial: Path | None = None,
+) -> Tensor:
+    """The embeddings of all that is asked, on the CPU."""
+    if part.queries is not None and part.queries.numel() == 0:  # graphs of which no pairs are named
+        return torch.empty(0, encoder.pair_channels)
+    data = Data(part.x, part.edge_index, part.edge_attr, edge_weight=part.edge_weight)
+    with warnings.catch_warnings():
+        # As in training: most pairs lie far apart, and that they do is part of the task.
+        warnings.simplefilter("ignore", UnreachedColourWarning)
+        if partial is None:
+            return encoder.embed(data, part.queries, memory=memory, progress=progress)
+        return embed_partial(encoder, data, part.queries, memory, progress, partial)
+
+
+@torch.no_grad()
+def _answers(model: Predictor, part: Part, h: Tensor) -> Tensor:
+    """What the head makes of embeddings, on the CPU."""
+    device = next(model.parameters()).device
+    if part.level == "graph":
+        return model.head(h.to(device), part.owner.to(device), part.num_graphs).cpu()
+    return torch.cat([model.head(rows.to(device)).cpu() for rows in h.split(_ROWS)])
 
 
 @contextmanager

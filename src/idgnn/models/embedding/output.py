@@ -63,15 +63,15 @@ def embedding_shape(model: IDGNN, data: Data, roots: Tensor | None) -> torch.Siz
 
 
 class Bar:
-    """A bar that shows how many embeddings are done, if one is wanted."""
+    """A bar that shows how much is done, if one is wanted."""
 
-    def __init__(self, total: int, wanted: bool) -> None:
+    def __init__(self, total: int, wanted: bool, title: str = "embedding") -> None:
         self.bar = None
         if wanted:
             from rich.progress import Progress
 
             self.bar = Progress(transient=True)
-            self.task = self.bar.add_task("embedding", total=total)
+            self.task = self.bar.add_task(title, total=total)
 
     def __enter__(self) -> Bar:
         if self.bar is not None:
