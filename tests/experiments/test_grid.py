@@ -99,6 +99,7 @@ def test_estimates_grow_with_the_work():
     assert Estimator(kind="gpu", side_by_side=12)(full).seconds < estimate(full).seconds
 
 
-def test_seeds_below_zero_are_refused():
-    with pytest.raises(ValueError, match=r"the seeds are \[0, -1\], expected numbers from 0 on"):
-        Choice(seeds=(0, -1)).specs()
+@pytest.mark.parametrize("seeds", [(0, -1), (1, 1), (2**70,)])
+def test_seeds_are_different_numbers_from_0_on(seeds):
+    with pytest.raises(ValueError, match="expected different numbers from 0 on"):
+        Choice(seeds=seeds).specs()

@@ -110,6 +110,54 @@ def test_pairs_are_asked_for_where_they_are_needed():
         trained("node-clustering").predict(graphs, [torch.tensor([[0], [1]])] * 2)
 
 
+def test_pairs_are_tensors_of_pairs():
+    run, (graph,) = trained("shortest-path"), graphs_for("shortest-path", 1)
+    for wrong in (torch.tensor([0, 1]), [(0, 1)], None):
+        with pytest.raises(
+            ValueError, match=r"pairs holds .*, expected for each graph a tensor of shape \[2, num_pairs"
+        ):
+            run.predict(graph, [wrong], device="cpu")
+    with pytest.raises(ValueError, match="a list that holds one tensor"):
+        run.predict(graph, torch.tensor([[0, 1], [2, 3]]), device="cpu")
+    asked = [torch.tensor([[0, 1], [2, 3]])]
+    assert run.predict(graph, [asked[0].numpy()], device="cpu") == run.predict(graph, asked, device="cpu")
+    assert run.predict(graph, [torch.empty(2, 0)], device="cpu")["source"] == []
+
+
+def test_paths_lead_from_source_to_target(tmp_path):
+    """On a directed path 0 -> 1 -> ... -> 5, whose labels are told and whose colours flow along the edges."""
+    path = Data(edge_index=torch.stack([torch.arange(5), torch.arange(1, 6)]), num_nodes=6)
+    run = train([path] * 8, "shortest-path", model=SMALL, training=QUICK, folder=tmp_path)
+    header, *lines = [line.split(",") for line in (tmp_path / "predictions.csv").read_text().splitlines()]
+    table = [dict(zip(header, line, strict=True)) for line in lines]
+    assert table
+    assert all(int(row["label"][0]) == min(int(row["target"]) - int(row["source"]), 4) for row in table)
+    found = run.predict([path], [torch.tensor([[5], [2]])], device="cpu")  # 5 is read, 2 is coloured
+    assert (found["source"], found["target"]) == ([2], [5])
+
+
+def test_edge_weights_are_as_in_training():
+    graphs = graphs_for("node-clustering")
+    weighted = [Data.from_dict({**each.to_dict(), "edge_weight": torch.rand(each.num_edges)}) for each in graphs]
+    for ours, others, words in (
+        (graphs, weighted, "with edge weights, .* without"),
+        (weighted, graphs, "without edge"),
+    ):
+        run = train(ours, "node-clustering", model=SMALL, training=QUICK)
+        run.predict(ours[:2], device="cpu")
+        with pytest.raises(ValueError, match=words):
+            run.predict(others[:2], device="cpu")
+
+
+def test_a_folder_that_is_not_as_it_was_written_is_refused(tmp_path):
+    trained("node-clustering", tmp_path)
+    record = json.loads((tmp_path / "run.json").read_text())
+    for part, wrong in (("dataset", None), ("dataset", {"schema": {"x": 1}}), ("task", {"objective": {}})):
+        (tmp_path / "run.json").write_text(json.dumps(record | {part: wrong}))
+        with pytest.raises(ValueError, match="lacks something"):
+            Run.load(tmp_path)
+
+
 def test_pairs_are_asked_for_each_graph():
     with pytest.raises(ValueError, match="given for 1 graphs, but there are 2"):
         trained("shortest-path").predict(graphs_for("shortest-path", 2), [torch.tensor([[0], [1]])], device="cpu")

@@ -16,8 +16,8 @@ class Embed(NewGraphs):
 
     idgnn embed runs/my-run --edges new.csv --nodes new_nodes.csv --output embeddings.npz
 
-    Graphs of any size: as many nodes at a time as fit into --memory. If it is stopped, even by kill -9, the same
-    command goes on where it stopped.
+    Graphs of any size: colours are for as many nodes at a time as fit into --memory, beside the plain states of all. If
+    it is stopped, even by kill -9, the same command goes on where it stopped.
     """
 
     memory: Memory = None
@@ -31,8 +31,6 @@ class Embed(NewGraphs):
         from idgnn.training.tables import Table, check_format, write_table
 
         check_format(self.output)
-        if self.output.is_dir():
-            raise ValueError(f"{self.output} is a folder, expected the name of a file. Add one, for example e.npz.")
         run, graphs, pairs = self.load()
         partial = self.output.with_name(f".{self.output.name}.partial")
         try:

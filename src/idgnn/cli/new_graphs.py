@@ -27,7 +27,8 @@ class NewGraphs:
     """A dataset by name."""
     files: tyro.conf.OmitArgPrefixes[NewFiles] = field(default_factory=NewFiles)
     pairs: File = None
-    """For networks that look at pairs: a table with the columns source, target and, if there are many graphs, graph."""
+    """For networks that look at pairs: a table with the columns source, target and, if there are many graphs, graph.
+    Answers come graph by graph. They depend on which node is the source, in undirected graphs too."""
     device: str = "auto"
     """cpu, cuda, cuda:1, mps; auto takes a GPU if there is one."""
 
@@ -38,4 +39,7 @@ class NewGraphs:
 
         run = Run.load(self.run)
         graphs = read(self.files.source(self.dataset), run.schema).graphs
-        return run, graphs, None if self.pairs is None else read_pairs(self.pairs, graphs)
+        if self.pairs is None:
+            return run, graphs, None
+        pairs = read_pairs(self.pairs, graphs)
+        return run, graphs, pairs if run.task.ends[0] == "source" else [each.flip(0) for each in pairs]

@@ -46,8 +46,8 @@ class Choice:
     def specs(self) -> list[Spec]:
         """Its runs, table by table. A name that nothing has is an error, and so is a choice of nothing at all."""
         _check(self.tables, TABLES, "table")
-        if any(seed < 0 for seed in self.seeds):
-            raise ValueError(f"the seeds are {list(self.seeds)}, expected numbers from 0 on.")
+        if any(not 0 <= seed < 2**63 for seed in self.seeds) or len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"the seeds are {list(self.seeds)}, expected different numbers from 0 on.")
         every = [
             spec
             for table in self.tables or TABLES

@@ -72,7 +72,7 @@ def k_fold(labels_or_num: Tensor | int, folds: int = 10, seed: int = 0, stratifi
         )
     num = labels.numel()
     if not 2 <= folds <= num:
-        raise ValueError(f"folds is {folds} for {num} graphs, expected at least 2 and at most one per graph.")
+        raise ValueError(f"folds is {folds} to deal {num} into, expected at least 2 and at most {num} of them.")
     order = torch.randperm(num, generator=_generator(seed))
     if stratified:
         order = order[labels[order].sort(stable=True).indices]

@@ -85,3 +85,11 @@ class TaskSettings(TaskOptions):
     def level(self) -> Level:
         """What is asked about."""
         return LEVEL[self.name]
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """What tables call the nodes of a pair: the one that is read, and the one that is coloured.
+
+        Distances are counted along the messages, from the coloured node: that is where a path begins.
+        """
+        return ("target", "source") if self.name == "shortest-path" else ("source", "target")

@@ -15,6 +15,8 @@ def choose_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:  # which lists twenty devices that nobody here has
         raise _refusal(name, "there is none of that name; GPUs are called cuda, cuda:1 or mps") from None
+    if device.type == "meta":
+        raise _refusal(name, "it holds no numbers")
     try:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:  # PyTorch without CUDA asserts

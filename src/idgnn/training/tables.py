@@ -23,10 +23,12 @@ Table = Mapping[str, Sequence[Any]]
 FORMATS = (".csv", ".parquet", ".npz")
 
 
-def query_columns(part: Part, graphs: Sequence[Data], numbers: Sequence[int]) -> Table:
+def query_columns(
+    part: Part, graphs: Sequence[Data], numbers: Sequence[int], ends: tuple[str, str] = ("source", "target")
+) -> Table:
     """Which graph, node or pair each row is about: names where there are any, numbers otherwise.
 
-    `graphs` are those of the part, `numbers` what a graph without a name is called.
+    `graphs` are those of the part, `numbers` what a graph without a name is called, `ends` the nodes of a pair.
     """
     name = [graph.get("graph_name", number) for graph, number in zip(graphs, numbers, strict=True)]
     if part.level == "graph":
@@ -35,11 +37,11 @@ def query_columns(part: Part, graphs: Sequence[Data], numbers: Sequence[int]) ->
     queries = torch.arange(part.owner.numel()) if part.queries is None else part.queries.cpu()
     local = (queries - pointers(part.owner.cpu(), part.num_graphs)[owner]).tolist()
     owners = owner.tolist()
-    ends = {"node": local} if queries.dim() == 1 else {"source": local[0], "target": local[1]}
+    asked = {"node": local} if queries.dim() == 1 else dict(sorted(zip(ends, local, strict=True)))
     names = [graph.get("node_name") for graph in graphs]
     return {"graph": [name[i] for i in owners]} | {
         end: [node if (known := names[i]) is None else known[node] for i, node in zip(owners, nodes, strict=True)]
-        for end, nodes in ends.items()
+        for end, nodes in asked.items()
     }
 
 
@@ -78,7 +80,9 @@ def write_table(table: Table, path: Path) -> None:
 
 
 def check_format(path: Path) -> None:
-    """Refuses a file whose name does not tell a format that can be written here."""
+    """Refuses a file whose name does not tell a format that can be written here, and a folder."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, expected the name of a file. Add one, for example {path / 'table.csv'}.")
     if path.suffix not in FORMATS:
         raise ValueError(f"{path} is to be written, expected a name that ends in {', '.join(FORMATS)}.")
     if path.suffix == ".parquet":

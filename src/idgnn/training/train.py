@@ -136,7 +136,12 @@ def _train(
             "checksum": dataset.checksum(),
             "schema": None if dataset.schema is None else dataset.schema.as_dict(),
         },
-        "task": {"level": problem.level, "objective": objective.as_dict(), "classes": problem.classes},
+        "task": {
+            "level": problem.level,
+            "objective": objective.as_dict(),
+            "classes": problem.classes,
+            "weighted": problem.train.edge_weight is not None,
+        },
     }
     if isinstance(settings.data, FileSource):
         _say_what_is_not_read(problem, model, settings.model.conv)
@@ -163,7 +168,7 @@ def _train(
         if files is not None:
             answers = {name: trainer.answer(name) for name in problem.held_out}  # by all processes
             if written is not None:
-                write_table(_predictions(answers, problem, dataset), written.path / PREDICTIONS)
+                write_table(_predictions(answers, problem, dataset, settings.task), written.path / PREDICTIONS)
                 model.save(written.path)
                 written.finish(result)
             processes.wait()
@@ -172,7 +177,17 @@ def _train(
             callback.end(result)
     assert result is not None
     path = None if files is None else files.path
-    return Run(model.cpu().eval(), objective, settings.task, dataset.schema, problem.classes, epochs, result, path)
+    return Run(
+        model.cpu().eval(),
+        objective,
+        settings.task,
+        dataset.schema,
+        problem.classes,
+        record["task"]["weighted"],
+        epochs,
+        result,
+        path,
+    )
 
 
 def _say_what_is_not_read(problem: Problem, model: Predictor, conv: str) -> None:
@@ -214,7 +229,7 @@ def _result(trainer: Trainer, epochs: list[Epoch]) -> dict[str, Any]:
     }
 
 
-def _predictions(said: Mapping[str, Answers], problem: Problem, dataset: Dataset) -> Table:
+def _predictions(said: Mapping[str, Answers], problem: Problem, dataset: Dataset, task: TaskSettings) -> Table:
     """What the network says about everything that was held out, beside what is true."""
     classes = problem.classes
     found: dict[str, list[Any]] = {}
@@ -223,7 +238,7 @@ def _predictions(said: Mapping[str, Answers], problem: Problem, dataset: Dataset
         assert answers.target is not None
         table = {
             "part": [name] * answers.target.numel(),
-            **query_columns(part, [dataset.graphs[i] for i in ids], ids),
+            **query_columns(part, [dataset.graphs[i] for i in ids], ids, task.ends),
             "label": named(answers.target, classes),
             **answer_columns(problem.objective.read(answers.out), classes),
         }

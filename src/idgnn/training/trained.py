@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from idgnn.graphs.schema import Schema
 from idgnn.identity.checks import check_whole
 from idgnn.identity.identity_graph import UnreachedColourWarning
+from idgnn.identity.queries import as_tensor
 from idgnn.models.embedding.output import Bar
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.predictor import Predictor
@@ -43,6 +44,8 @@ class Run:
     task: TaskSettings
     schema: Schema | None
     classes: Sequence[str] | None
+    weighted: bool | None
+    """Whether it was trained on edge weights; `None` if that was not recorded."""
     epochs: list[Epoch]
     result: dict[str, Any]
     folder: Path | None = None
@@ -54,17 +57,24 @@ class Run:
         record = files.read()
         if record["result"] is None:
             raise ValueError(f"the run in {folder} is not finished. Go on with it: idgnn train --resume {folder}")
-        schema = record["dataset"]["schema"]
-        return Run(
-            Predictor.load(folder).eval(),
-            from_dict(record["task"]["objective"]),
-            RunSettings.from_dict(record["settings"]).task,
-            None if schema is None else Schema.from_dict(schema),
-            record["task"].get("classes"),
-            files.epochs(),
-            record["result"],
-            Path(folder),
-        )
+        try:
+            schema = record["dataset"]["schema"]
+            return Run(
+                Predictor.load(folder).eval(),
+                from_dict(record["task"]["objective"]),
+                RunSettings.from_dict(record["settings"]).task,
+                None if schema is None else Schema.from_dict(schema),
+                record["task"].get("classes"),
+                record["task"].get("weighted"),
+                files.epochs(),
+                record["result"],
+                Path(folder),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"{folder} is not as idgnn writes it: its run.json lacks something, or has it in another form "
+                f"({type(error).__name__}: {error}). Train again, or take the folder from where it came."
+            ) from None
 
     def predict(
         self,
@@ -89,7 +99,7 @@ class Run:
             progress: Whether a bar is shown.
         """
         check_whole(batch_size, "batch_size", "the graphs in a batch")
-        given, part = self._asked(graphs, pairs, self.model.level)
+        given, pairs, part = self._asked(graphs, pairs, self.model.level)
         found, alone = [], len(given) == 1  # then the bar is that of its nodes
         with _on(self.model, device) as model, Bar(len(given), progress and not alone, "predicting") as bar:
             for first in range(0, len(given), batch_size):
@@ -98,7 +108,8 @@ class Run:
                 found.append(_answers(model, asked, _embedded(model.encoder, asked, memory, progress and alone)))
                 bar.advance(asked.num_graphs)
         said = self.objective.read(torch.cat(found))
-        return {**query_columns(part, given, range(len(given))), **answer_columns(said, self.classes)}
+        asked = query_columns(part, given, range(len(given)), self.task.ends)
+        return {**asked, **answer_columns(said, self.classes)}
 
     def embed(
         self,
@@ -121,15 +132,15 @@ class Run:
             partial: A file to keep what is done in: the same call goes on with it if it was stopped. Delete it with
                 :func:`idgnn.training.partial.discard`.
         """
-        given, part = self._asked(graphs, pairs, "pair" if self.model.level == "pair" else "node")
+        given, _, part = self._asked(graphs, pairs, "pair" if self.model.level == "pair" else "node")
         with _on(self.model.encoder, device) as encoder:
             out = _embedded(encoder, part, memory, progress, partial)
-        return query_columns(part, given, range(len(given))), out
+        return query_columns(part, given, range(len(given)), self.task.ends), out
 
     def _asked(
         self, given: Data | Sequence[Data], pairs: Sequence[Tensor] | None, level: Level
-    ) -> tuple[list[Data], Part]:
-        """The graphs one by one and in one piece, checked against what the network was trained with."""
+    ) -> tuple[list[Data], list[Tensor] | None, Part]:
+        """The graphs and pairs one by one and in one piece, checked against what the network was trained with."""
         if pairs is None and self.model.level == "pair":
             raise ValueError(
                 f"the network was trained for {self.task.name}: say which pairs of nodes it is to look at. Name them "
@@ -137,15 +148,34 @@ class Run:
             )
         if pairs is not None and self.model.level != "pair":
             raise ValueError(f"the network was trained for {self.task.name}, which is not about pairs of nodes.")
-        graphs = as_list(given)
-        part = stack(level, graphs, pairs)
+        graphs, asked = as_list(given), None if pairs is None else [_as_pairs(each) for each in pairs]
+        part = stack(level, graphs, asked)
         expected = self.model.encoder.in_channels
         if part.x.size(1) != expected:
             raise ValueError(
                 f"the graphs have {part.x.size(1)} node features, but the network was trained with {expected}. Use "
                 "graphs with the features that it was trained with."
             )
-        return graphs, part
+        has = part.edge_weight is not None
+        if self.weighted is not None and has != self.weighted and self.model.encoder.takes("edge_weight"):
+            with_or_without = ("with", "without") if has else ("without", "with")
+            raise ValueError(
+                "the graphs come {} edge weights, but the network was trained {} them. Use graphs like those that it "
+                "was trained on.".format(*with_or_without)
+            )
+        return graphs, asked, part
+
+
+def _as_pairs(given: Any) -> Tensor:
+    """The pairs of one graph."""
+    pairs = as_tensor(given, "pairs")
+    if pairs is None or pairs.dim() != 2 or pairs.size(0) != 2:
+        said = "None" if pairs is None else f"a tensor of shape {list(pairs.shape)}"
+        raise ValueError(
+            f"pairs holds {said}, expected for each graph a tensor of shape [2, num_pairs]; if there is one graph, a "
+            "list that holds one tensor."
+        )
+    return pairs if pairs.numel() else pairs.long()
 
 
 def _embedded(

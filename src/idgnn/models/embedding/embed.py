@@ -113,8 +113,8 @@ def _room(model: IDGNN, inputs: Inputs, memory: int) -> float:
             f"memory is {readable(memory)}, but the plain states and the edges of {inputs.num_nodes:,} nodes take "
             f"{readable(kept)}, and the messages into "
             f"{f'the busiest node, {busiest:,} of them,' if named else f'all nodes, {num_edges:,} of them,'} "
-            f"{readable(least)}: expected at least {readable(kept + least)}. Give more (memory=..., --memory), or "
-            "use a narrower network."
+            f"{readable(least)}: expected at least {readable(kept + least)}. Give more (memory=..., --memory), "
+            "or, if there are many graphs, take fewer of them at a time."
         )
     return memory - kept if named else memory - kept - least / 2
 

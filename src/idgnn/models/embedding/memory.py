@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from numbers import Real
@@ -29,7 +30,7 @@ def as_bytes(memory: float | str | None, device: torch.device) -> int:
     if memory is None:
         return int(_SHARE * free_memory(device))
     size = _size_of(memory) if isinstance(memory, str) else float(memory) if isinstance(memory, Real) else 0.0
-    if isinstance(memory, bool) or not size >= 1:
+    if isinstance(memory, bool) or not 1 <= size < math.inf:
         raise ValueError(
             f"memory is {memory!r}, expected a number of bytes or a size such as '512MiB' or '4GiB': what embedding "
             "may take. Leave it out for half of what is free."

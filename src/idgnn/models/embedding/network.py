@@ -133,6 +133,6 @@ class Network:
             raise TooLargeError(
                 f"the embedding of node {int(query.node)} alone has {rows:,} states of its own and takes about "
                 f"{readable(float(cost))}, but of the memory that was given {readable(self.room)} are left for that. "
-                f"Give about {readable(2 * (float(cost) - self.room))} more (memory=..., --memory), leave such nodes "
-                "out of the roots, use fewer layers, or use ID-GNN-Fast."
+                f"Give about {readable(2 * (float(cost) - self.room))} more (memory=..., --memory), or, if there "
+                "are many graphs, take fewer of them at a time. ID-GNN-Fast and networks with fewer layers need less."
             )
