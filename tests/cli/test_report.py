@@ -8,6 +8,7 @@ import pytest
 
 from idgnn.cli.main import main
 from idgnn.cli.report import Name
+from idgnn.experiments.grid import quick
 from idgnn.experiments.store import write_records
 from idgnn.report.layout import TABLES
 from tests.report.made import AS_PUBLISHED, layout, records_of
@@ -70,8 +71,20 @@ def test_a_report_needs_no_torch(store: Path, tmp_path: Path):
     assert said.splitlines()[-1] == "False"
 
 
+def test_quick_runs_are_shown_and_compared_with_nothing(tmp_path: Path, capsys: Said):
+    records = records_of(layout("table2"), AS_PUBLISHED)
+    small = {spec.key: quick(spec).key for specs in layout("table2").specs.values() for spec in specs}
+    write_records(tmp_path / "records.jsonl", [replace(each, key=small[key]) for key, each in records.items()])
+    main(["report", str(tmp_path), "--quick", "--format", "markdown", "--tables", "table2"])
+    said = capsys.readouterr()
+    assert "## Table 2: Graph properties (quick: not comparable with the paper)" in said.out
+    assert "0.985" in said.out and "| published |" not in said.out
+    assert "▲" not in said.out.split("## Table 2")[1] and "Expectations" not in said.out
+    assert "of no cell" not in said.err and "not comparable with the paper" in said.err
+
+
 def test_records_that_are_of_no_cell_are_counted(tmp_path: Path, capsys: Said):
-    quick = [replace(record, key=f"quick-{key}") for key, record in records_of(layout("table2"), AS_PUBLISHED).items()]
-    write_records(tmp_path / "records.jsonl", quick[:2])
+    other = [replace(record, key=f"other-{key}") for key, record in records_of(layout("table2"), AS_PUBLISHED).items()]
+    write_records(tmp_path / "records.jsonl", other[:2])
     main(["report", str(tmp_path), "--format", "markdown", "--tables", "table2"])
     assert "2 of 2 records are of no cell of a table and are not shown: runs of --quick" in capsys.readouterr().err

@@ -55,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _parse(given: list[str]) -> Callable[[], None]:
     """The verb with its arguments. tyro explains a mistake in a box; we keep its first sentence, on one line."""
+    if given == ["--version"]:
+        given = ["env"]
     if given and not given[0].startswith("-") and given[0] not in _VERBS:
         close = difflib.get_close_matches(given[0], _VERBS, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"The verbs are {', '.join(_VERBS)}."

@@ -12,8 +12,10 @@ import tyro
 from idgnn.cli.arguments import File
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from idgnn.experiments.record import Record
+    from idgnn.report.layout import Layout
     from idgnn.report.tables import Table
 
 Format = Literal["terminal", "markdown", "latex", "html"]
@@ -41,9 +43,12 @@ class Report:
     """Where it is written; unless given, it is printed."""
     tables: tuple[Name, ...] = ()
     """Unless given, all."""
+    quick: bool = False
+    """Show the tables that have runs of idgnn reproduce --quick. They are not comparable with the paper."""
 
     def __call__(self) -> None:
         """Reads the records, fills the tables, and writes them."""
+        from idgnn.experiments.grid import NOT_COMPARABLE
         from idgnn.experiments.published import published
         from idgnn.experiments.store import read_records
         from idgnn.report.layout import TABLES, layout
@@ -54,20 +59,29 @@ class Report:
         found = read_records(self.store)
         for sentence in found.broken:
             print(f"idgnn: note: {sentence}", file=sys.stderr)
-        layouts = [layout(name) for name in TABLES]
+        layouts = [layout(name, quick=self.quick) for name in TABLES]
         places = {spec.key for each in layouts for specs in each.specs.values() for spec in specs}
         if strange := len(found.records.keys() - places):
             print(
                 f"idgnn: note: {strange} of {len(found.records)} records are of no cell of a table and are not shown: "
-                "runs of --quick, or of settings of another version.",
+                f"runs {'without --quick' if self.quick else 'of --quick (add --quick to see them)'}, or of settings "
+                "of another version.",
                 file=sys.stderr,
             )
-        tables = [fill(each, found.records, published) for each in layouts if each.name in (self.tables or TABLES)]
+        beside = (lambda *place: None) if self.quick else published
+        tables = [fill(each, found.records, beside) for each in layouts if self._wants(each, found.records)]
+        if self.quick:
+            print(f"idgnn: note: {NOT_COMPARABLE}.", file=sys.stderr)
         if self.output is None:
             _show(tables) if kind == "terminal" else print(_text(tables, kind), end="")
             return
         write_text(self.output, _text(tables, kind))
         print(f"{self.output}: {len(tables)} table{'s' * (len(tables) != 1)}, {len(found.records)} records")
+
+    def _wants(self, table: Layout, records: Mapping[str, Record]) -> bool:
+        if self.tables or not self.quick:
+            return not self.tables or table.name in self.tables
+        return any(spec.key in records for specs in table.specs.values() for spec in specs)
 
     def _format(self) -> Format:
         if self.output is None:

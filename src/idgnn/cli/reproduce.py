@@ -168,8 +168,7 @@ class Reproduce:
         self._say_next()
 
     def _say_next(self) -> None:
-        if not self.quick:
-            print(f"Next: idgnn report{'' if self.store == Path('results') else f' {self.store}'}")
+        print(f"Next: idgnn report{'' if self.store == Path('results') else f' {self.store}'}{' --quick' * self.quick}")
 
 
 def _read(store: Store) -> Contents:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from idgnn.experiments import table1, table2, table3, table4, table5, table6, table_memory
+from idgnn.experiments.grid import NOT_COMPARABLE
+from idgnn.experiments.grid import quick as quick_spec
 from idgnn.experiments.models import EVERY, Model
 from idgnn.experiments.published import BEST, QUOTED
 from idgnn.experiments.spec import Protocol, Spec
@@ -105,10 +107,11 @@ class Layout:
     specs: dict[tuple[Protocol, str, str], tuple[Spec, ...]]
     digits: int = 3
     note: str = ""
+    quick: bool = False
 
 
-def layout(name: TableName, seeds: Sequence[int] = SEEDS) -> Layout:
-    """The table of that name.
+def layout(name: TableName, seeds: Sequence[int] = SEEDS, quick: bool = False) -> Layout:
+    """The table of that name, of the runs that the paper describes or of the small ones of `--quick`.
 
     >>> table = layout("table2")
     >>> len(table.headings), len(table.specs["text", "full-gcn", "node-ScaleFree"])
@@ -118,16 +121,17 @@ def layout(name: TableName, seeds: Sequence[int] = SEEDS) -> Layout:
     for protocol in PROTOCOLS:
         for spec in _MODULES[name].specs(EVERY, protocol, seeds):
             place = (protocol, spec.row, spec.column)
-            cells[place] = (*cells.get(place, ()), spec)
+            cells[place] = (*cells.get(place, ()), quick_spec(spec) if quick else spec)
     rows = _rows(name, dict.fromkeys(row for _, row, _ in cells))
     return Layout(
         name,
-        _TITLES[name],
+        _TITLES[name] + f" ({NOT_COMPARABLE})" * quick,
         _headings(name, dict.fromkeys(column for _, _, column in cells)),
         rows,
         cells,
         digits=1 if name == "table4" else 3,
         note=_note(name, rows),
+        quick=quick,
     )
 
 

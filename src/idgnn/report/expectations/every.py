@@ -18,7 +18,9 @@ _VERDICTS: tuple[Verdict, ...] = ("holds", "does not hold", "not run")
 
 
 def expectations(tables: Sequence[Table]) -> list[Block]:
-    """How many hold, and then each of them; nothing if no table has any."""
+    """How many hold, and then each of them; nothing if no table has any, or if it is of small runs."""
+    if any(table.layout.quick for table in tables):
+        return []
     made = (write(tables) for write in (gain, level, full_by_architecture, beside_pgnn, plain_gnns))
     found = [block for block in made if block is not None]
     return [_counts([tally for block in found for tally in block.tallies]), *found] if found else []
