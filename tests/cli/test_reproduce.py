@@ -42,11 +42,13 @@ def test_what_is_missing_is_run_once(tmp_path, capsys):
     main(command)
     said = capsys.readouterr().out
     assert f"{LABEL}1 of 2 runs are done already" in said and f"{LABEL}1 done, 0 failed." in said
-    assert all(line.startswith(LABEL) for line in said.splitlines()) and "idgnn report" not in said
+    assert all(line.startswith(LABEL) for line in said.splitlines())
+    assert f"{LABEL}Next: idgnn report {tmp_path} --quick\n" in said
     assert set(store.read().finished) == {spec.key for spec in specs}
     before = store.path.read_bytes()
     main(command)
-    assert capsys.readouterr().out == f"{LABEL}2 of 2 runs are done already ({store.path}).\n"
+    said = f"{LABEL}2 of 2 runs are done already ({store.path}).\n{LABEL}Next: idgnn report {tmp_path} --quick\n"
+    assert capsys.readouterr().out == said
     assert store.path.read_bytes() == before
 
 

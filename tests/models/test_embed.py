@@ -264,6 +264,7 @@ def test_a_star_of_100_000_nodes(conv):
         ({"roots": ["a"]}, "roots is .*, expected whole numbers"),
         ({"memory": "lots"}, "memory is 'lots', expected a number of bytes or a size such as '512MiB' or '4GiB'"),
         ({"memory": "4 ib"}, "memory is '4 ib', expected"),
+        ({"memory": float("inf")}, "memory is inf, expected"),
         ({"memory": 0}, "memory is 0, expected"),
         ({"memory": 0.5}, "memory is 0.5, expected"),
         ({"memory": "1KiB"}, r"memory is 1.0 KiB, but .* expected at least .* Give more \(memory=..., --memory\)"),

@@ -195,6 +195,8 @@ def test_graphs_with_other_features_are_refused():
         run.predict([graph], device="cpu")
     with pytest.raises(ValueError, match="there are no graphs"):
         run.predict([], device="cpu")
+    with pytest.raises(ValueError, match="the graphs are None, expected"):
+        run.predict(None, device="cpu")
 
 
 def test_an_unfinished_run_is_refused(tmp_path):

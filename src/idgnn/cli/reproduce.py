@@ -168,7 +168,8 @@ class Reproduce:
         self._say_next()
 
     def _say_next(self) -> None:
-        print(f"Next: idgnn report{'' if self.store == Path('results') else f' {self.store}'}{' --quick' * self.quick}")
+        store = "" if self.store == Path("results") else f" {self.store}"
+        print(f"{self._label()}Next: idgnn report{store}{' --quick' * self.quick}")
 
 
 def _read(store: Store) -> Contents:

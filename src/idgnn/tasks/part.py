@@ -74,7 +74,10 @@ class Part:
 
 def as_list(data: Data | Sequence[Data]) -> list[Data]:
     """A graph, or graphs, as a list."""
-    graphs = [data] if isinstance(data, Data) else list(data)
+    try:
+        graphs = [data] if isinstance(data, Data) else list(data)
+    except TypeError:
+        raise ValueError(f"the graphs are {data!r}, expected torch_geometric.data.Data, or a list of them.") from None
     for graph in graphs:
         if not isinstance(graph, Data):
             raise ValueError(f"the graphs hold a {type(graph).__name__}, expected torch_geometric.data.Data.")

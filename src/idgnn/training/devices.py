@@ -13,7 +13,7 @@ def choose_device(name: str) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     try:
         device = torch.device(name)
-    except RuntimeError:  # which lists twenty devices that nobody here has
+    except (RuntimeError, TypeError):  # which lists twenty devices that nobody here has
         raise _refusal(name, "there is none of that name; GPUs are called cuda, cuda:1 or mps") from None
     if device.type == "meta":
         raise _refusal(name, "it holds no numbers")
