@@ -65,6 +65,18 @@ def test_of_the_box_that_tyro_draws_one_sentence_is_kept(arguments, sentence, en
     assert capsys.readouterr().err == f"idgnn: {sentence} See idgnn train --help.\n"
 
 
+def test_an_option_of_another_verb_is_not_what_was_meant(capsys):
+    with pytest.raises(SystemExit):
+        main(["predict", "runs/mine", "--label", "club"])
+    said = capsys.readouterr().err
+    assert "--label" in said and "Did you mean" not in said
+
+
+def test_the_version_is_told(capsys):
+    main(["--version"])
+    assert capsys.readouterr().out.startswith("idgnn:")
+
+
 def test_without_a_verb_help_is_shown(capsys):
     with pytest.raises(SystemExit) as stop:
         main([])

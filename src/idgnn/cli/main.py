@@ -75,6 +75,7 @@ def _parse(given: list[str]) -> Callable[[], None]:
         first = re.sub(r"^Error parsing (--\S+: )?(\S+: )?", r"\1", first).rstrip(".")
         first, close = _choice(first)
         guess = close or [lines[i + 1].split()[0] for i, line in enumerate(lines) if line == "Perhaps you meant:"]
+        guess = [each for each in guess if each not in given]  # which tyro has seen, at another verb
         hint = f" Did you mean {guess[0]}?" if guess else ""
         verb = f"{given[0]} " if given and given[0] in _VERBS else ""
         _fail(f"{first}.{hint} See idgnn {verb}--help.")

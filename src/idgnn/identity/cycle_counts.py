@@ -9,7 +9,7 @@ from idgnn.identity.walks.closed_walks import closed_walks
 from idgnn.identity.walks.exact_counts import check_exact
 
 # What a caller reads who asks for more than float64 holds.
-ADVICE = 'as features of a network, AddCycleCounts(scale="log") and AddCycleCounts(scale="walk") stay small'
+ADVICE = 'count shorter walks; as features of a network the scale "log" and, for any length, "walk" stay small'
 
 
 def cycle_counts(
