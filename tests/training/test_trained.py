@@ -71,7 +71,7 @@ def test_memory_changes_no_prediction(task, monkeypatch):
     expected = run.predict(others, pairs, device="cpu")
     assert len(chunks) == 1
     with pytest.raises(ValueError, match="memory is 1000") as refused:
-        run.predict(others, pairs, memory=1000, device="cpu")
+        run.embed(others, pairs, memory=1000, device="cpu")
     least = re.search(r"expected at least ([\d.]+) KiB", str(refused.value))
     found = run.predict(others, pairs, memory=int(2.5 * 1024 * float(least[1])), device="cpu")
     assert len(chunks) > 2, "it fits as a whole"
@@ -100,6 +100,18 @@ def test_embeddings_are_those_of_the_encoder():
     with torch.no_grad():
         assert torch.allclose(out, run.model.encoder(graph.x, graph.edge_index), atol=1e-6)
     assert table == {"graph": [0] * graph.num_nodes, "node": list(range(graph.num_nodes))}
+
+
+def test_batches_are_halved_where_memory_is_short():
+    """What is kept grows with the graphs of a batch: all at once do not fit, one by one they do."""
+    run, graphs = trained("node-clustering"), graphs_for("node-clustering", 40, seed=9)
+    expected = run.predict(graphs, device="cpu")
+    with pytest.raises(ValueError, match="memory is"):
+        run.embed(graphs, memory="60KiB", device="cpu")
+    found = run.predict(graphs, memory="60KiB", device="cpu")
+    for name in expected:
+        if name != "class":
+            assert found[name] == pytest.approx(expected[name], abs=1e-5)
 
 
 def test_pairs_are_asked_for_where_they_are_needed():

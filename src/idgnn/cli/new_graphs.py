@@ -41,5 +41,6 @@ class NewGraphs:
         graphs = read(self.files.source(self.dataset), run.schema).graphs
         if self.pairs is None:
             return run, graphs, None
-        pairs = read_pairs(self.pairs, graphs)
-        return run, graphs, pairs if run.task.ends[0] == "source" else [each.flip(0) for each in pairs]
+        # The table has sources and targets; a network, what is read and what is coloured.
+        rows = [("source", "target").index(end) for end in run.task.ends]
+        return run, graphs, [each[rows] for each in read_pairs(self.pairs, graphs)]

@@ -20,7 +20,7 @@ class Predict(NewGraphs):
     """
 
     batch_size: int = 128
-    """Graphs at a time."""
+    """Graphs at a time; halved by itself when memory runs out."""
     memory: Memory = None
     """What it may take, for example 4GiB or 512MiB; half of what is free if it is not given."""
     output: Output = Path("predictions.csv")

@@ -79,9 +79,9 @@ class Report:
         print(f"{self.output}: {len(tables)} table{'s' * (len(tables) != 1)}, {len(found.records)} records")
 
     def _wants(self, table: Layout, records: Mapping[str, Record]) -> bool:
-        if self.tables or not self.quick:
-            return not self.tables or table.name in self.tables
-        return any(spec.key in records for specs in table.specs.values() for spec in specs)
+        if self.tables:
+            return table.name in self.tables
+        return not self.quick or any(spec.key in records for specs in table.specs.values() for spec in specs)
 
     def _format(self) -> Format:
         if self.output is None:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from idgnn.experiments import table1, table2, table3, table4, table5, table6, table_memory
-from idgnn.experiments.grid import NOT_COMPARABLE
-from idgnn.experiments.grid import quick as quick_spec
+from idgnn.experiments import grid, table2, table3, table4, table5, table6, table_memory
 from idgnn.experiments.models import EVERY, Model
 from idgnn.experiments.published import BEST, QUOTED
 from idgnn.experiments.spec import Protocol, Spec
@@ -17,7 +15,6 @@ from idgnn.tasks.settings import TaskName
 TableName = Literal["table1", "table2", "table3", "table4", "table5", "table6", "memory"]
 TABLES: tuple[TableName, ...] = get_args(TableName)
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
-SEEDS = (0, 1, 2)
 IN_PAPER = ("GNN", "ID-GNN-Fast", "ID-GNN-Full")
 """The families of the paper; what goes beyond them is shown, and is no part of a comparison with the paper."""
 BEYOND = " (beyond the paper)"
@@ -34,10 +31,6 @@ _TITLES: dict[TableName, str] = {
     "table6": "Table 6: Graph classification in 10 folds",
     "memory": "Memory (appendix)",
 }
-_MODULES = {
-    "table1": table1, "table2": table2, "table3": table3, "table4": table4, "table5": table5, "table6": table6,
-    "memory": table_memory,
-}  # fmt: skip
 _COLUMNS = {"table2": table2.COLUMNS, "table3": table3.COLUMNS, "table5": table5.COLUMNS, "table6": table6.COLUMNS}
 _TASKS: dict[TaskName, str] = {
     "node-clustering": "Node: clustering coefficient",
@@ -110,7 +103,7 @@ class Layout:
     quick: bool = False
 
 
-def layout(name: TableName, seeds: Sequence[int] = SEEDS, quick: bool = False) -> Layout:
+def layout(name: TableName, seeds: Sequence[int] = grid.SEEDS, quick: bool = False) -> Layout:
     """The table of that name, of the runs that the paper describes or of the small ones of `--quick`.
 
     >>> table = layout("table2")
@@ -119,13 +112,13 @@ def layout(name: TableName, seeds: Sequence[int] = SEEDS, quick: bool = False) -
     """
     cells: dict[tuple[Protocol, str, str], tuple[Spec, ...]] = {}
     for protocol in PROTOCOLS:
-        for spec in _MODULES[name].specs(EVERY, protocol, seeds):
+        for spec in grid.TABLES[name](EVERY, protocol, seeds):
             place = (protocol, spec.row, spec.column)
-            cells[place] = (*cells.get(place, ()), quick_spec(spec) if quick else spec)
+            cells[place] = (*cells.get(place, ()), grid.quick(spec) if quick else spec)
     rows = _rows(name, dict.fromkeys(row for _, row, _ in cells))
     return Layout(
         name,
-        _TITLES[name] + f" ({NOT_COMPARABLE})" * quick,
+        _TITLES[name] + f" ({grid.NOT_COMPARABLE})" * quick,
         _headings(name, dict.fromkeys(column for _, _, column in cells)),
         rows,
         cells,

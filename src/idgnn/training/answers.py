@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from idgnn.identity.checks import check_whole
-from idgnn.training.batches import Batches, GraphBatch
+from idgnn.tasks.part import Part
+from idgnn.training.batches import GraphBatch
 from idgnn.training.devices import is_out_of_memory
 from idgnn.training.processes import ALONE, Processes
-from idgnn.training.root_batches import RootBatches
+
+Batch = TypeVar("Batch")
+Batch_co = TypeVar("Batch_co", covariant=True)
+
+
+class Dealt(Protocol[Batch_co]):
+    """What is asked, dealt into batches of whatever `run` computes with."""
+
+    @property
+    def part(self) -> Part:
+        """All of it."""
+        ...
+
+    @property
+    def num_items(self) -> int:
+        """How many graphs, or queries, are dealt."""
+        ...
+
+    def each(self, deals: Sequence[Tensor]) -> Iterator[Batch_co]:
+        """A batch of each of several lots of them."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -27,8 +49,8 @@ class Answers:
 @torch.no_grad()
 def answer(
     model: nn.Module,
-    run: Callable[[GraphBatch], Tensor],
-    batches: Batches | RootBatches,
+    run: Callable[[Batch], Tensor],
+    batches: Dealt[Batch],
     batch_size: int,
     processes: Processes = ALONE,
 ) -> Answers:

@@ -77,8 +77,8 @@ def train(
         ['best', 'last', 'metric', 'num_parameters', 'seconds', 'width']
     """
     source = data.absolute() if isinstance(data, FileSource) else data if isinstance(data, str) else PYTHON
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise ValueError(f"seed is {seed!r}, expected a whole number of at least 0.")
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise ValueError(f"seed is {seed!r}, expected a whole number from 0 to 2^63 - 1.")
     task = task if isinstance(task, TaskSettings) else TaskSettings(name=task)
     settings = RunSettings(
         source,

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from idgnn.graphs.schema import Schema
-from idgnn.identity.checks import check_whole
 from idgnn.identity.identity_graph import UnreachedColourWarning
 from idgnn.identity.queries import as_tensor
 from idgnn.models.embedding.output import Bar
@@ -24,6 +23,7 @@ from idgnn.models.settings import Level
 from idgnn.tasks.objective import Objective, from_dict
 from idgnn.tasks.part import Part, as_list, stack
 from idgnn.tasks.settings import TaskSettings
+from idgnn.training.answers import answer
 from idgnn.training.devices import choose_device
 from idgnn.training.epoch import Epoch
 from idgnn.training.partial import embed_partial
@@ -93,23 +93,23 @@ class Run:
         Args:
             graphs: One or many.
             pairs: For each graph the pairs `[2, num_pairs]`, if the network looks at pairs.
-            batch_size: Graphs at a time.
+            batch_size: Graphs at a time; fewer if memory runs out.
             memory: What this may take on the device: bytes, or a size such as `"4GiB"`. `None` is half of what is free.
             device: `"cpu"`, `"cuda"`, `"cuda:1"`, `"mps"`; `"auto"` takes a GPU if there is one.
             progress: Whether a bar is shown.
         """
-        check_whole(batch_size, "batch_size", "the graphs in a batch")
         given, pairs, part = self._asked(graphs, pairs, self.model.level)
-        found, alone = [], len(given) == 1  # then the bar is that of its nodes
+        alone = len(given) == 1  # then the bar is that of its nodes
         with _on(self.model, device) as model, Bar(len(given), progress and not alone, "predicting") as bar:
-            for first in range(0, len(given), batch_size):
-                some = slice(first, first + batch_size)
-                asked = stack(part.level, given[some], None if pairs is None else pairs[some])
-                found.append(_answers(model, asked, _embedded(model.encoder, asked, memory, progress and alone)))
-                bar.advance(asked.num_graphs)
-        said = self.objective.read(torch.cat(found))
-        asked = query_columns(part, given, range(len(given)), self.task.ends)
-        return {**asked, **answer_columns(said, self.classes)}
+
+            def run(some: Part) -> Tensor:
+                out = _read(model, some, _embedded(model.encoder, some, memory, progress and alone))
+                bar.advance(some.num_graphs)
+                return out
+
+            out = answer(model, run, _Given(part, given, pairs), batch_size).out
+        table = query_columns(part, given, range(len(given)), self.task.ends)
+        return {**table, **answer_columns(self.objective.read(out), self.classes)}
 
     def embed(
         self,
@@ -158,12 +158,33 @@ class Run:
             )
         has = part.edge_weight is not None
         if self.weighted is not None and has != self.weighted and self.model.encoder.takes("edge_weight"):
-            with_or_without = ("with", "without") if has else ("without", "with")
+            theirs, ours = ("with", "without") if has else ("without", "with")
             raise ValueError(
-                "the graphs come {} edge weights, but the network was trained {} them. Use graphs like those that it "
-                "was trained on.".format(*with_or_without)
+                f"the graphs come {theirs} edge weights, but the network was trained {ours} them. Use graphs like "
+                "those that it was trained on."
             )
         return graphs, asked, part
+
+
+@dataclass(frozen=True)
+class _Given:
+    """Graphs and pairs as they were given, put into one piece batch by batch."""
+
+    part: Part  # all of them
+    graphs: list[Data]
+    pairs: list[Tensor] | None
+
+    @property
+    def num_items(self) -> int:
+        return len(self.graphs)
+
+    def each(self, deals: Sequence[Tensor]) -> Iterator[Part]:
+        for some in deals:
+            if some.numel() == len(self.graphs):
+                yield self.part
+            else:
+                pairs = None if self.pairs is None else [self.pairs[i] for i in some]
+                yield stack(self.part.level, [self.graphs[i] for i in some], pairs)
 
 
 def _as_pairs(given: Any) -> Tensor:
@@ -197,8 +218,7 @@ def _embedded(
         return embed_partial(encoder, data, part.queries, memory, progress, partial)
 
 
-@torch.no_grad()
-def _answers(model: Predictor, part: Part, h: Tensor) -> Tensor:
+def _read(model: Predictor, part: Part, h: Tensor) -> Tensor:
     """What the head makes of embeddings, on the CPU."""
     device = next(model.parameters()).device
     if part.level == "graph":
