@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from torch_geometric.data import Data
 
 from idgnn import identity_graph
-from idgnn.identity.rounds import Schedule, trimmed, whole
+from idgnn.identity.rounds import HUB, Schedule, trimmed, whole
 from idgnn.identity.rows import Rows
 from tests.laws.graphs import as_pairs, graphs, queries
 
@@ -114,3 +114,15 @@ def test_repeated_queries_are_computed_once():
     schedule = trimmed(identity_graph(data, 2, torch.tensor([1, 1, 0, 1])), 2)
     assert schedule.rounds[-1].num_targets == 2
     assert schedule.answer.tolist() == [1, 1, 0, 1]
+
+
+@pytest.mark.parametrize("inwards", [False, True])
+@pytest.mark.parametrize(("degree", "expected"), [(HUB, False), (HUB + 1, True)])
+def test_it_is_known_where_there_are_hubs(inwards, degree, expected):
+    """Nodes that hear from very many, or that very many hear from, which is where gradients come from."""
+    leaves = torch.arange(1, degree + 1)
+    spokes = [leaves, torch.zeros_like(leaves)]
+    data = Data(edge_index=torch.stack(spokes if inwards else spokes[::-1]), num_nodes=degree + 1)
+    queries = torch.tensor([0]) if inwards else leaves
+    schedule = trimmed(identity_graph(data, 1, queries), 1)
+    assert schedule.rounds[0].plain.hubs is expected

@@ -29,6 +29,7 @@ def messages(listed: list[tuple[int, int]], num_sources: int, num_targets: int) 
             neighbour=_long([listed[number][1] for number in backwards]),
             edge=_long(backwards),
         ),
+        hubs=False,
     )
 
 
@@ -245,14 +246,14 @@ def test_torch_compile_can_rely_on_the_operator(listed):
     back = sent.back
     ways = (sent.source, sent.ptr, back.neighbour, back.ptr, back.edge)
     base = torch.rand(3, CHANNELS, requires_grad=True)
-    torch.library.opcheck(_gather_sum, (x, weight, None, None, None, *ways))
-    torch.library.opcheck(_gather_sum, (x, None, None, None, base, *ways))
-    torch.library.opcheck(_gather_sum, (x, weight, torch.arange(len(listed)), None, base, *ways))
-    torch.library.opcheck(_gather_max, (x, None, *ways))
-    torch.library.opcheck(_gather_max, (x, base, *ways))
+    torch.library.opcheck(_gather_sum, (x, weight, None, None, None, *ways, False))
+    torch.library.opcheck(_gather_sum, (x, None, None, None, base, *ways, False))
+    torch.library.opcheck(_gather_sum, (x, weight, torch.arange(len(listed)), None, base, *ways, False))
+    torch.library.opcheck(_gather_max, (x, None, *ways, False))
+    torch.library.opcheck(_gather_max, (x, base, *ways, False))
     turned = torch.rand(CHANNELS, 3).t()
-    torch.library.opcheck(_gather_sum, (x, None, None, None, turned, *ways))
-    torch.library.opcheck(_gather_max, (x, turned, *ways))
+    torch.library.opcheck(_gather_sum, (x, None, None, None, turned, *ways, False))
+    torch.library.opcheck(_gather_max, (x, turned, *ways, False))
 
 
 def test_half_precision_messages_are_summed_in_single_precision_when_weighted():

@@ -5,10 +5,10 @@ from dataclasses import fields, is_dataclass, replace
 
 import pytest
 import torch
-from torch_geometric.utils import erdos_renyi_graph
+from torch_geometric.utils import erdos_renyi_graph, to_undirected
 
 from idgnn import IDGNN
-from idgnn.identity.rounds import Round
+from idgnn.identity.rounds import HUB, Round
 from idgnn.layers.aggregation import maxima, softmax, sums
 from idgnn.layers.aggregation.maxima import gather_max, gather_max_plain
 from idgnn.layers.aggregation.softmax import attention, attention_plain
@@ -24,7 +24,7 @@ kernels = pytest.importorskip("idgnn.layers.aggregation.kernels")
 # Of Triton's interpreter.
 pytestmark = pytest.mark.filterwarnings("ignore:Conversion of an array with ndim > 0:DeprecationWarning")
 
-# Sources, targets, messages and channels: nothing at all, no sources, more channels than a program has, a hub.
+# Sources, targets, messages and channels: nothing at all, no sources, more channels than a program has, hubs.
 CASES = [
     (0, 0, 0, 2),
     (3, 0, 0, 2),
@@ -34,7 +34,14 @@ CASES = [
     (4, 6, 40, 20),
     (6, 5, 30, 300),
     (50, 1, 90, 9),
+    (3, 2, 1100, 5),
 ]
+
+
+@pytest.fixture(params=[False, True], ids=["", "in pieces"])
+def hubs(request):
+    """Whether targets are taken apart, which must change nothing."""
+    return request.param
 
 
 @pytest.fixture(params=CASES, ids=str)
@@ -63,15 +70,16 @@ def weights(*tensors):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_weighted_sum(case, dtype):
+def test_weighted_sum(case, dtype, hubs):
     sent, x, _, weight = case
     x, weight = x.to(dtype), weight.to(dtype)
     for each in (weight, None):
-        found = kernels.weighted_sum(*there(x, sent.source, sent.ptr), weights(each))
-        torch.testing.assert_close(found.cpu(), gather_sum_plain(x, sent, each))
+        found = kernels.weighted_sum(*there(x, sent.source, sent.ptr), weights(each), hubs=hubs)
+        expected = gather_sum_plain(x.double(), sent, each)  # a thousand messages, one by one, cost float32 some digits
+        torch.testing.assert_close(found.cpu(), expected.to(dtype), rtol=1e-5, atol=1e-5)
 
 
-def test_weighted_sum_of_weights_that_stand_elsewhere_onto_a_base(case):
+def test_weighted_sum_of_weights_that_stand_elsewhere_onto_a_base(case, hubs):
     sent, x, base, weight = case
     order = torch.randperm(weight.numel(), generator=torch.Generator().manual_seed(1))
     place = torch.randint(3, (weight.numel(),), generator=torch.Generator().manual_seed(2))
@@ -81,27 +89,27 @@ def test_weighted_sum_of_weights_that_stand_elsewhere_onto_a_base(case):
         ((few, place, None), few[place]),
         ((few, place, order), few[place[order]]),
     ):
-        found = kernels.weighted_sum(*there(x, sent.source, sent.ptr), weights(*given), *there(base))
-        torch.testing.assert_close(found.cpu(), gather_sum_plain(x, sent, expected, base=base))
+        found = kernels.weighted_sum(*there(x, sent.source, sent.ptr), weights(*given), *there(base), hubs=hubs)
+        torch.testing.assert_close(found.cpu(), gather_sum_plain(x, sent, expected, base=base), rtol=1e-5, atol=1e-5)
 
 
-def test_products(case):
+def test_products(case, hubs):
     sent, x, grad, _ = case
-    found = kernels.products(*there(x, grad, sent.source, sent.ptr))
+    found = kernels.products(*there(x, grad, sent.source, sent.ptr), hubs=hubs)
     torch.testing.assert_close(found.cpu(), (x[sent.source] * grad[sent.target]).sum(-1))
 
 
 @pytest.mark.parametrize("based", [False, True])
-def test_maximum_and_its_gradients(case, based):
+def test_maximum_and_its_gradients(case, based, hubs):
     sent, x, grad, _ = case
     leaves = [x, torch.rand_like(grad)][: 1 + based]
-    value, winner = kernels.maximum(*there(x, sent.source, sent.ptr, *leaves[1:]))
+    value, winner = kernels.maximum(*there(x, sent.source, sent.ptr, *leaves[1:]), hubs=hubs)
     expected = gather_max_plain(x.requires_grad_(), sent, base=leaves[1].requires_grad_() if based else None)
     assert torch.equal(value.cpu(), expected)
     back = sent.back
-    found = kernels.from_winners(*there(grad), winner, *there(back.neighbour, back.ptr, back.edge))
+    found = kernels.from_winners(*there(grad), winner, *there(back.neighbour, back.ptr, back.edge), hubs=hubs)
     of_x, *of_base = torch.autograd.grad(expected, leaves, grad)
-    torch.testing.assert_close(found.cpu(), of_x)
+    torch.testing.assert_close(found.cpu(), of_x, rtol=1e-5, atol=1e-5)
     for gradient in of_base:
         assert torch.equal(grad * (winner.cpu() < 0), gradient)
 
@@ -123,7 +131,7 @@ def test_the_maximum_of_something_unknown_is_unknown():
 
 @pytest.mark.parametrize("colours", [0, 3])
 @pytest.mark.parametrize("heads", [1, 2])
-def test_attention_and_its_gradients(heads, colours):
+def test_attention_and_its_gradients(heads, colours, hubs):
     """Targets that hear from plain sources alone, from coloured ones alone, from both, from more than a tile holds."""
     random = torch.Generator().manual_seed(heads)
     plain = messages([(0, 0), (1, 0), (1, 2), *[(i % 4, 3) for i in range(19)], (2, 4)], num_sources=4, num_targets=5)
@@ -140,11 +148,11 @@ def test_attention_and_its_gradients(heads, colours):
         kernels.Given(*there(each.detach(), sent.source, sent.ptr)) for each, sent in zip(gives, lists, strict=True)
     ]
     (asked,) = there(asks.detach())
-    found = kernels.attention(given, asked, 0.2)
+    found = kernels.attention(given, asked, 0.2, hubs)
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours.cpu(), theirs.detach())
     back = [tuple(there(sent.back.ptr, sent.back.edge)) for sent in lists]
-    of_gives, of_asks = kernels.attention_backward(given, back, asked, found, there(*grads), 0.2)
+    of_gives, of_asks = kernels.attention_backward(given, back, asked, found, there(*grads), 0.2, hubs)
     for ours, theirs in zip((*of_gives, of_asks), gradients, strict=True):
         torch.testing.assert_close(ours.cpu(), theirs)
 
@@ -161,14 +169,14 @@ def behind_operators(monkeypatch):
 
 @pytest.mark.parametrize("based", [False, True])
 @pytest.mark.parametrize("gather", ["sum", "weighted sum", "maximum"])
-def test_operators(behind_operators, case, gather, based):
+def test_operators(behind_operators, case, gather, based, hubs):
     sent, x, base, weight = case
     fast, plain = (gather_max, gather_max_plain) if gather == "maximum" else (gather_sum, gather_sum_plain)
     given = {"x": x} | ({"weight": weight} if "weighted" in gather else {}) | ({"base": base + 0.01} if based else {})
     results = []
     for function, device in ((fast, DEVICE), (plain, "cpu")):
         leaves = {name: value.to(device, torch.double).requires_grad_() for name, value in given.items()}
-        out = function(messages=moved(sent, device), **leaves)
+        out = function(messages=replace(moved(sent, device), hubs=hubs), **leaves)
         towards = torch.linspace(-1, 2, out.numel(), dtype=out.dtype, device=device).view_as(out)
         gradients = torch.autograd.grad(out, list(leaves.values()), towards, materialize_grads=True)
         results.append([each.cpu() for each in (out.detach(), *gradients)])
@@ -209,14 +217,23 @@ def test_attention_of_which_one_part_alone_is_differentiated_twice(behind_operat
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="no GPU")
 @pytest.mark.parametrize("conv", ["gcn", "sage", "gat", "gin"])
-def test_networks_compute_on_a_gpu_what_they_do_on_a_cpu(conv):
+@pytest.mark.parametrize("hub", [False, True])
+def test_networks_compute_on_a_gpu_what_they_do_on_a_cpu(conv, hub):
     torch.manual_seed(0)
     model = IDGNN(3, 20, 5, num_layers=3, conv=conv).double()
-    x, edge_index = torch.rand(30, 3, dtype=torch.double), erdos_renyi_graph(30, 0.15)
+    num_nodes, queries = 30, None
+    edge_index = erdos_renyi_graph(num_nodes, 0.15)
+    if hub:
+        num_nodes, queries = HUB + 100, torch.tensor([0, 7, HUB])
+        leaves = torch.arange(1, num_nodes)
+        spokes = to_undirected(torch.stack([torch.zeros_like(leaves), leaves]))
+        edge_index = torch.cat([edge_index, spokes], dim=1)
+    x = torch.rand(num_nodes, 3, dtype=torch.double)
     results = []
     for device in ("cpu", DEVICE):
         model = model.to(device)
-        out = model(x.to(device), edge_index.to(device))
+        asked = None if queries is None else queries.to(device)
+        out = model(x.to(device), edge_index.to(device), queries=asked)
         penalty = torch.autograd.grad(out.pow(2).sum(), list(model.parameters()), create_graph=True, allow_unused=True)
         twice = sum(gradient.pow(2).sum() for gradient in penalty if gradient is not None)
         again = torch.autograd.grad(twice, list(model.parameters()), allow_unused=True)

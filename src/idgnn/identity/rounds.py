@@ -19,6 +19,8 @@ from idgnn.identity.adjacency import Adjacency, groups, incoming, outgoing, poin
 from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.rows import Rows
 
+HUB = 1024  # messages: a target or a source that has more is worth taking apart on a GPU
+
 
 @dataclass(frozen=True)
 class Messages:
@@ -28,6 +30,7 @@ class Messages:
     ptr: Tensor  # [targets + 1]
     edge: Tensor  # [messages] the edge of the original graph it travels on; edge E + i is the self-loop of node i
     back: Adjacency  # the same by source, for gradients: ptr, target, position in `source`
+    hubs: bool  # whether a target or a source may have more than HUB of them
 
     @property
     def target(self) -> Tensor:
@@ -158,4 +161,10 @@ def _round(messages: tuple[Tensor, Tensor, Tensor], previous: Tensor, split: int
 
 def _messages(source: Tensor, target: Tensor, edge: Tensor, num_sources: int, num_targets: int) -> Messages:
     back = outgoing(torch.stack([source, target]), num_sources)
-    return Messages(source, pointers(target, num_targets), edge, back)
+    ptr = pointers(target, num_targets)
+    return Messages(source, ptr, edge, back, has_hubs(source.numel(), ptr, back.ptr))
+
+
+def has_hubs(num_messages: int, *ptrs: Tensor) -> bool:
+    """Whether, of so many messages, more than `HUB` are in one group of these pointers."""
+    return num_messages > HUB and any(bool((ptr.diff() > HUB).any()) for ptr in ptrs)

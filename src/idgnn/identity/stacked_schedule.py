@@ -77,7 +77,7 @@ class StackedMessages:
     """
 
     def __init__(self, messages: Messages, first: int, sources: Space, targets: Space, cutter: Cutter) -> None:
-        target, back = messages.target, messages.back
+        target, back, self.hubs = messages.target, messages.back, messages.hubs
         forward = cutter.space(targets.owner[target], targets.block[target])
         self.received = cutter.field(targets, messages.ptr.diff())
         self.source = cutter.field(forward, messages.source + first, sources)
@@ -95,6 +95,7 @@ class StackedMessages:
             _pointers(cut[self.received]),
             cut[self.edge],
             Adjacency(_pointers(sent), cut[self.target], cut[self.position]),
+            self.hubs,  # those of all graphs: to look at the batch, a GPU would have to be waited for
         )
 
 

@@ -20,7 +20,8 @@ def gather_max(x: Tensor, messages: Messages, *, base: Tensor | None = None) -> 
     """
     x, base = alike(x, base)
     back = messages.back
-    return _gather_max(x, base, messages.source, messages.ptr, back.neighbour, back.ptr, back.edge)[0]
+    ways = (messages.source, messages.ptr, back.neighbour, back.ptr, back.edge)
+    return _gather_max(x, base, *ways, messages.hubs)[0]
 
 
 def gather_max_plain(x: Tensor, messages: Messages, *, base: Tensor | None = None) -> Tensor:
@@ -43,6 +44,7 @@ def _gather_max(
     back_target: Tensor,
     back_ptr: Tensor,
     back_order: Tensor,
+    hubs: bool,
 ) -> tuple[Tensor, Tensor]:
     """The maximum, and the message that it came in: -1 for the base; where there is nothing, no message's number."""
     if source.numel() == 0:
@@ -51,7 +53,7 @@ def _gather_max(
             value = base.clone(memory_format=torch.contiguous_format)
         return value, torch.full_like(value, -1, dtype=torch.int32)
     if kernels := kernels_on(x.device):
-        return kernels.maximum(x, source, ptr, base)
+        return kernels.maximum(x, source, ptr, base, hubs)
     value, winner = (_max_on_cpu if x.device.type == "cpu" else _max_and_winner)(x, source, ptr)
     if base is None:
         return value, winner
@@ -79,20 +81,21 @@ def _max_and_winner(x: Tensor, source: Tensor, ptr: Tensor) -> tuple[Tensor, Ten
 
 
 @_gather_max.register_fake
-def _(x, base, source, ptr, back_target, back_ptr, back_order):
+def _(x, base, source, ptr, back_target, back_ptr, back_order, hubs):
     shape = (ptr.size(0) - 1, x.size(1))
     return x.new_empty(shape), source.new_empty(shape, dtype=torch.int32)
 
 
 def _save(ctx, inputs, output):
-    ctx.save_for_backward(output[1], *inputs[2:])
+    *ways, ctx.hubs = inputs[2:]
+    ctx.save_for_backward(output[1], *ways)
 
 
 def _backward(ctx, grad, _):
     winner, *ways = ctx.saved_tensors
-    grad_x = _to_winners(grad, winner, *ways) if ctx.needs_input_grad[0] else None
+    grad_x = _to_winners(grad, winner, *ways, hubs=ctx.hubs) if ctx.needs_input_grad[0] else None
     grad_base = grad * (winner < 0) if ctx.needs_input_grad[1] else None
-    return grad_x, grad_base, *(None,) * 5
+    return grad_x, grad_base, *(None,) * 6
 
 
 _gather_max.register_autograd(_backward, setup_context=_save)
@@ -106,10 +109,11 @@ def _to_winners(
     back_target: Tensor,
     back_ptr: Tensor,
     back_order: Tensor,
+    hubs: bool,
 ) -> Tensor:
     """For each source the sum of the gradients of the maxima that it won."""
     if has_kernels(grad.device) and not torch.is_grad_enabled():  # the kernel has no gradient of its own
-        return _to_winners_once(grad, winner, back_target, back_ptr, back_order)
+        return _to_winners_once(grad, winner, back_target, back_ptr, back_order, hubs)
     none = grad.new_zeros(back_ptr.size(0) - 1, grad.size(1))
     if source.numel() == 0:
         return none
@@ -119,12 +123,12 @@ def _to_winners(
 
 
 @torch.library.custom_op("idgnn::to_winners", mutates_args=())
-def _to_winners_once(grad: Tensor, winner: Tensor, target: Tensor, ptr: Tensor, order: Tensor) -> Tensor:
+def _to_winners_once(grad: Tensor, winner: Tensor, target: Tensor, ptr: Tensor, order: Tensor, hubs: bool) -> Tensor:
     kernels = kernels_on(grad.device)
     assert kernels is not None
-    return kernels.from_winners(grad, winner, target, ptr, order)
+    return kernels.from_winners(grad, winner, target, ptr, order, hubs)
 
 
 @_to_winners_once.register_fake
-def _(grad, winner, target, ptr, order):
+def _(grad, winner, target, ptr, order, hubs):
     return grad.new_empty(ptr.size(0) - 1, grad.size(1))

@@ -30,7 +30,9 @@ def attention(gives: list[Tensor], asks: Tensor, round_: Round, slope: float) ->
         return attention_plain(gives, asks, [(each.source, each.target) for each in lists], slope)
     gives = [each.contiguous() for each in gives]
     first, second = lists[0], lists[-1]
-    found = _attention(gives[0], gives[-1], asks.contiguous(), *_indices(first), *_indices(second), slope, len(gives))
+    hubs = first.hubs or second.hubs
+    given = (gives[0], gives[-1], asks.contiguous(), *_indices(first), *_indices(second))
+    found = _attention(*given, slope, len(gives), hubs)
     return list(found[: len(gives)])
 
 
@@ -65,23 +67,24 @@ def _attention(
     more_back_order: Tensor,
     slope: float,
     number: int,
+    hubs: bool,
 ) -> tuple[Tensor, Tensor]:
     """Of one list of messages, or of two; of one, the second result is empty."""
     from idgnn.layers.aggregation import kernels
 
     lists = [kernels.Given(gives, source, ptr), kernels.Given(more_gives, more_source, more_ptr)]
-    found = kernels.attention(lists[:number], asks, slope)
+    found = kernels.attention(lists[:number], asks, slope, hubs)
     return found[0], found[1] if number == 2 else asks.new_empty(0, asks.size(1))
 
 
 @_attention.register_fake
 def _(gives, more_gives, asks, source, ptr, back_ptr, back_order, more_source, *rest):
-    heads, number = asks.size(1), rest[-1]
+    heads, number = asks.size(1), rest[-2]
     return asks.new_empty(source.size(0), heads), asks.new_empty(more_source.size(0) if number == 2 else 0, heads)
 
 
 def _save(ctx, inputs, output):
-    *tensors, ctx.slope, ctx.number = inputs
+    *tensors, ctx.slope, ctx.number, ctx.hubs = inputs
     ctx.save_for_backward(*tensors, *output)
 
 
@@ -94,8 +97,8 @@ def _backward(ctx, *grads):
     else:
         grads = [grad.contiguous() for grad in grads]
         given = (gives, more_gives, asks, *ways, alpha, more_alpha)
-        *of_gives, of_asks = _attention_backward(*given, *grads, ctx.slope, number)
-    return of_gives[0], of_gives[1] if number == 2 else None, of_asks, *(None,) * 10
+        *of_gives, of_asks = _attention_backward(*given, *grads, ctx.slope, number, ctx.hubs)
+    return of_gives[0], of_gives[1] if number == 2 else None, of_asks, *(None,) * 11
 
 
 def _again(lists, asks, slope, grads):
@@ -127,6 +130,7 @@ def _attention_backward(
     more_grad: Tensor,
     slope: float,
     number: int,
+    hubs: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     from idgnn.layers.aggregation import kernels
 
@@ -137,13 +141,14 @@ def _attention_backward(
         [alpha, more_alpha][:number],
         [grad, more_grad][:number],
         slope,
+        hubs,
     )
     return found[0], found[1] if number == 2 else asks.new_empty(0), of_asks
 
 
 @_attention_backward.register_fake
 def _(gives, more_gives, asks, *rest):
-    second = torch.empty_like(more_gives) if rest[-1] == 2 else asks.new_empty(0)
+    second = torch.empty_like(more_gives) if rest[-2] == 2 else asks.new_empty(0)
     return torch.empty_like(gives), second, torch.empty_like(asks)
 
 

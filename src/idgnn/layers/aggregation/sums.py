@@ -33,7 +33,8 @@ def gather_sum(
     # bf16 messages under autocast are summed in float32 if they are weighted.
     x, weight, base = alike(x, weight if edge_weight is None else edge_weight, base)
     back = messages.back
-    return _gather_sum(x, weight, place, None, base, messages.source, messages.ptr, back.neighbour, back.ptr, back.edge)
+    ways = (messages.source, messages.ptr, back.neighbour, back.ptr, back.edge)
+    return _gather_sum(x, weight, place, None, base, *ways, messages.hubs)
 
 
 def gather_sum_plain(
@@ -64,6 +65,7 @@ def _gather_sum(
     back_target: Tensor,
     back_ptr: Tensor,
     back_order: Tensor,
+    hubs: bool,
 ) -> Tensor:
     """Message `i` has the weight that stands at `place[order[i]]`; without one of them, where the other says."""
     if source.numel() == 0:
@@ -71,7 +73,7 @@ def _gather_sum(
             return x.new_zeros(ptr.numel() - 1, x.size(1))
         return base.clone(memory_format=torch.contiguous_format)
     if kernels := kernels_on(x.device):
-        return kernels.weighted_sum(x, source, ptr, kernels.Weights(weight, place, order), base)
+        return kernels.weighted_sum(x, source, ptr, kernels.Weights(weight, place, order), base, hubs)
     # Detached, or it would work out what only its own backward needs; ours is below.
     x, weight = x.detach(), None if weight is None else _in_order(weight, place, order).detach()
     out = embedding_bag(source, x, ptr, mode="sum", per_sample_weights=weight, include_last_offset=True)
@@ -87,12 +89,12 @@ def _in_order(weight: Tensor, place: Tensor | None, order: Tensor | None) -> Ten
 
 
 @_gather_sum.register_fake
-def _(x, weight, place, order, base, source, ptr, back_target, back_ptr, back_order):
+def _(x, weight, place, order, base, source, ptr, back_target, back_ptr, back_order, hubs):
     return x.new_empty(ptr.size(0) - 1, x.size(1))
 
 
 def _save(ctx, inputs, output):
-    x, weight, place, _, _, *ways = inputs
+    x, weight, place, _, _, *ways, ctx.hubs = inputs
     ctx.save_for_backward(x, weight, place, *ways)
 
 
@@ -106,13 +108,15 @@ def _backward(ctx, grad):
         if torch.is_grad_enabled():  # its own way back is needed to differentiate twice
             weights = (None if weight is None else _in_order(*weights), None, None)
             again = torch.argsort(back_order)
-        grad_x = _gather_sum(grad, *weights, None, back_target, back_ptr, source, ptr, again)
+        grad_x = _gather_sum(grad, *weights, None, back_target, back_ptr, source, ptr, again, ctx.hubs)
     if ctx.needs_input_grad[1]:
-        products = _products if torch.is_grad_enabled() else _products_once
-        grad_weight = products(x, grad, source, ptr)
+        if torch.is_grad_enabled():
+            grad_weight = _products(x, grad, source, ptr)
+        else:
+            grad_weight = _products_once(x, grad, source, ptr, ctx.hubs)
         if place is not None and weight is not None:
             grad_weight = torch.zeros_like(weight).index_add(0, place, grad_weight)
-    return grad_x, grad_weight, None, None, grad if ctx.needs_input_grad[4] else None, *(None,) * 5
+    return grad_x, grad_weight, None, None, grad if ctx.needs_input_grad[4] else None, *(None,) * 6
 
 
 _gather_sum.register_autograd(_backward, setup_context=_save)
@@ -125,12 +129,12 @@ def _products(x: Tensor, grad: Tensor, source: Tensor, ptr: Tensor) -> Tensor:
 
 
 @torch.library.custom_op("idgnn::products", mutates_args=())
-def _products_once(x: Tensor, grad: Tensor, source: Tensor, ptr: Tensor) -> Tensor:
+def _products_once(x: Tensor, grad: Tensor, source: Tensor, ptr: Tensor, hubs: bool) -> Tensor:
     """:func:`_products`, without a gradient of its own."""
     kernels = kernels_on(x.device)
-    return _products(x, grad, source, ptr) if kernels is None else kernels.products(x, grad, source, ptr)
+    return _products(x, grad, source, ptr) if kernels is None else kernels.products(x, grad, source, ptr, hubs)
 
 
 @_products_once.register_fake
-def _(x, grad, source, ptr):
+def _(x, grad, source, ptr, hubs):
     return x.new_empty(source.size(0))

@@ -10,7 +10,7 @@ from torch import Tensor
 from idgnn.identity.adjacency import Adjacency, pointers
 from idgnn.identity.cone import contains
 from idgnn.identity.lookup import Keys, Lookup
-from idgnn.identity.rounds import Messages
+from idgnn.identity.rounds import Messages, has_hubs
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,8 @@ def part_of(links: Lookup, states: States, node: Tensor, colour: Tensor | None) 
 
 def messages(source: Tensor, target: Tensor, num_targets: int, edge: Tensor) -> Messages:
     """Messages sorted by target. No gradient is asked for, so they are not sorted by source as well."""
-    return Messages(source, pointers(target, num_targets), edge, Adjacency(source[:0], source[:0], source[:0]))
+    ptr, unsorted = pointers(target, num_targets), Adjacency(source[:0], source[:0], source[:0])
+    return Messages(source, ptr, edge, unsorted, has_hubs(source.numel(), ptr))
 
 
 def degree_of(adjacency: Adjacency, node: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.aggregation.kernels.launch import MESSAGES, jit
+from idgnn.layers.aggregation.kernels.launch import MESSAGES, MESSAGES_OF_HUBS, jit
 from idgnn.layers.aggregation.kernels.sums import weighted_sum
 
 
@@ -75,21 +75,21 @@ def _alpha_kernel(gives, source, ptr, asks, highest, total, alpha, heads, SLOPE:
         tl.store(alpha + message * heads + head, tl.exp(score - most) / sum_, mask=message < end)
 
 
-def attention(lists: list[Given], asks: Tensor, slope: float) -> list[Tensor]:
+def attention(lists: list[Given], asks: Tensor, slope: float, hubs: bool = False) -> list[Tensor]:
     r"""The weights :math:`\textsc{Softmax}_s \textsc{LeakyReLU}(g_s + a_t)` of all messages, a tensor for each list."""
     highest, total = torch.empty_like(asks), torch.empty_like(asks)
-    heads = asks.size(1)
+    heads, tile = asks.size(1), MESSAGES_OF_HUBS if hubs else MESSAGES
     for number, each in enumerate(lists):
         with torch.cuda.device_of(asks):
             _totals_kernel[asks.shape](
-                *each, asks, highest, total, heads, SLOPE=slope, FIRST=number == 0, MESSAGES=MESSAGES, num_warps=1
+                *each, asks, highest, total, heads, SLOPE=slope, FIRST=number == 0, MESSAGES=tile, num_warps=1
             )
     found = []
     for each in lists:
         alpha = asks.new_empty(each.source.numel(), heads)
         with torch.cuda.device_of(asks):
             _alpha_kernel[asks.shape](
-                *each, asks, highest, total, alpha, heads, SLOPE=slope, MESSAGES=MESSAGES, num_warps=1
+                *each, asks, highest, total, alpha, heads, SLOPE=slope, MESSAGES=tile, num_warps=1
             )
         found.append(alpha)
     return found
@@ -150,6 +150,7 @@ def attention_backward(
     alphas: list[Tensor],
     grads: list[Tensor],
     slope: float,
+    hubs: bool = False,
 ) -> tuple[list[Tensor], Tensor]:
     r"""The gradients :math:`\partial_g` for each list, and :math:`\partial_a`.
 
@@ -159,11 +160,12 @@ def attention_backward(
 
     which a source and a target collect from their messages. `back` has, for each list, pointers and messages by source.
     """
-    inner, grad_asks, heads = torch.empty_like(asks), torch.empty_like(asks), asks.size(1)
+    inner, grad_asks = torch.empty_like(asks), torch.empty_like(asks)
+    heads, tile = asks.size(1), MESSAGES_OF_HUBS if hubs else MESSAGES
     for number, (each, alpha, grad) in enumerate(zip(lists, alphas, grads, strict=True)):
         with torch.cuda.device_of(asks):
             _inner_kernel[asks.shape](
-                alpha, grad, each.ptr, inner, heads, FIRST=number == 0, MESSAGES=MESSAGES, num_warps=1
+                alpha, grad, each.ptr, inner, heads, FIRST=number == 0, MESSAGES=tile, num_warps=1
             )
     found = []
     for number, (each, (ptr, order), alpha, grad) in enumerate(zip(lists, back, alphas, grads, strict=True)):
@@ -180,8 +182,8 @@ def attention_backward(
                 heads,
                 SLOPE=slope,
                 FIRST=number == 0,
-                MESSAGES=MESSAGES,
+                MESSAGES=tile,
                 num_warps=1,
             )
-        found.append(weighted_sum(grad_score, order, ptr))
+        found.append(weighted_sum(grad_score, order, ptr, hubs=hubs))
     return found, grad_asks

@@ -10,6 +10,7 @@ import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
 MESSAGES = 8  # of a target that are read at once, where that pays; most have fewer
+MESSAGES_OF_HUBS = 256  # the same where some have thousands
 WARPS = 2  # of a program that has one target and all channels
 
 

@@ -8,6 +8,8 @@ import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
 from idgnn.layers.aggregation.kernels.launch import WARPS, jit, num_columns, total_type
+from idgnn.layers.aggregation.kernels.pieces import pieces
+from idgnn.layers.aggregation.kernels.sums import weighted_sum
 
 
 @jit("x source ptr base out winner channels")
@@ -32,9 +34,16 @@ def _max_kernel(x, source, ptr, base, out, winner, channels, BASED: tl.constexpr
     tl.store(winner + cell, which, mask=here)
 
 
-def maximum(x: Tensor, source: Tensor, ptr: Tensor, base: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def maximum(
+    x: Tensor, source: Tensor, ptr: Tensor, base: Tensor | None = None, hubs: bool = False
+) -> tuple[Tensor, Tensor]:
     """For each target the largest of `x[source[i]]` and of its row of `base` (0 if there are none), and the message
     that it came in, -1 for the base or nothing."""
+    if hubs:
+        each = pieces(ptr, source.numel())
+        highest, winner = maximum(x, source, each.ptr)
+        value, piece = maximum(highest, each.number, each.first, base)
+        return value, torch.where(piece < 0, -1, winner.gather(0, piece.clamp(min=0).long()))
     x, num_targets = x.contiguous(), ptr.numel() - 1
     out = x.new_empty(num_targets, x.size(1))
     winner = torch.empty_like(out, dtype=torch.int32)
@@ -70,8 +79,13 @@ def _winners_kernel(grad, winner, target, order, ptr, out, channels, TOTAL: tl.c
     tl.store(out + source * channels + column, total, mask=here)
 
 
-def from_winners(grad: Tensor, winner: Tensor, target: Tensor, ptr: Tensor, order: Tensor) -> Tensor:
+def from_winners(
+    grad: Tensor, winner: Tensor, target: Tensor, ptr: Tensor, order: Tensor, hubs: bool = False
+) -> Tensor:
     """For each source the sum of the gradients of the maxima that its messages won."""
+    if hubs:
+        each = pieces(ptr, target.numel())
+        return weighted_sum(from_winners(grad, winner, target, each.ptr, order), each.number, each.first)
     grad, num_sources = grad.contiguous(), ptr.numel() - 1
     out = grad.new_empty(num_sources, grad.size(1))
     width = num_columns(grad)

@@ -10,6 +10,7 @@ import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
 from idgnn.layers.aggregation.kernels.launch import MESSAGES, WARPS, jit, num_columns, total_type
+from idgnn.layers.aggregation.kernels.pieces import pieces
 
 
 class Weights(NamedTuple):
@@ -62,8 +63,18 @@ def _sum_kernel(
     tl.store(out + cell, total, mask=here)
 
 
-def weighted_sum(x: Tensor, source: Tensor, ptr: Tensor, weights: Weights = ONES, base: Tensor | None = None) -> Tensor:
+def weighted_sum(
+    x: Tensor,
+    source: Tensor,
+    ptr: Tensor,
+    weights: Weights = ONES,
+    base: Tensor | None = None,
+    hubs: bool = False,
+) -> Tensor:
     """For each target the sum of its messages `x[source[i]]`, weighted, and of its row of `base`."""
+    if hubs:
+        each = pieces(ptr, source.numel())
+        return weighted_sum(weighted_sum(x, source, each.ptr, weights), each.number, each.first, base=base)
     x, num_targets = x.contiguous(), ptr.numel() - 1
     out = x.new_empty(num_targets, x.size(1))
     width = num_columns(x)
@@ -91,12 +102,24 @@ def weighted_sum(x: Tensor, source: Tensor, ptr: Tensor, weights: Weights = ONES
     return out
 
 
-@jit("x grad source ptr out channels")
+@jit("x grad source ptr owner out channels")
 def _products_kernel(
-    x, grad, source, ptr, out, channels, TOTAL: tl.constexpr, MESSAGES: tl.constexpr, CHANNELS: tl.constexpr
+    x,
+    grad,
+    source,
+    ptr,
+    owner,
+    out,
+    channels,
+    OWNED: tl.constexpr,
+    TOTAL: tl.constexpr,
+    MESSAGES: tl.constexpr,
+    CHANNELS: tl.constexpr,
 ):
     target = tl.program_id(0).to(tl.int64)
     begin, end = tl.load(ptr + target), tl.load(ptr + target + 1)
+    if OWNED:
+        target = tl.load(owner + target)
     for first in range(begin, end, MESSAGES):
         message = first + tl.arange(0, MESSAGES)
         there = message < end
@@ -111,13 +134,26 @@ def _products_kernel(
         tl.store(out + message, total, mask=there)
 
 
-def products(x: Tensor, grad: Tensor, source: Tensor, ptr: Tensor) -> Tensor:
+def products(x: Tensor, grad: Tensor, source: Tensor, ptr: Tensor, hubs: bool = False) -> Tensor:
     """For each message the inner product of `x` at its source and `grad` at its target."""
-    x, grad = x.contiguous(), grad.contiguous()
+    x, grad, owner = x.contiguous(), grad.contiguous(), None
+    if hubs:
+        each = pieces(ptr, source.numel())
+        ptr, owner = each.ptr, each.owner
     out = x.new_empty(source.numel())
     if out.numel():
         with torch.cuda.device_of(x):
             _products_kernel[(ptr.numel() - 1,)](
-                x, grad, source, ptr, out, x.size(1), TOTAL=total_type(x), MESSAGES=MESSAGES, CHANNELS=num_columns(x)
+                x,
+                grad,
+                source,
+                ptr,
+                source if owner is None else owner,
+                out,
+                x.size(1),
+                OWNED=owner is not None,
+                TOTAL=total_type(x),
+                MESSAGES=MESSAGES,
+                CHANNELS=num_columns(x),
             )
     return out
