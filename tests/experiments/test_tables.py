@@ -65,6 +65,7 @@ def test_every_fold_of_table_6_is_held_out_once_and_every_epoch_measured():
     specs = table6.specs(PAPER, "text", SEEDS)
     assert len(specs) == 3 * 12 * 10
     assert not table6.specs(PAPER, "text", SEEDS[1:])  # the folds take the place of seeds
+    assert not table6.specs(PAPER, "released", SEEDS)  # it has no settings for this
     for column in ("class-MUTAG", "class-PTC_MR", "class-PROTEINS"):
         runs = [spec.job.settings for spec in specs if spec.column == column and spec.row == "full-gin"]
         assert sorted(run.task.fold for run in runs) == list(range(10))

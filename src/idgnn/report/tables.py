@@ -81,8 +81,8 @@ def fill(layout: Layout, records: Mapping[str, Record], published: FindPublished
                 specs = layout.specs.get((protocol, row.name, column))
                 if specs:
                     table.cells[place] = cell(specs, records, number, heading, layout.digits)
-                elif row.name in BEST:
-                    table.cells[place] = _best_of(table.column(protocol, heading, (BEST[row.name],)), number, layout)
+                elif row.name in BEST and (family := table.column(protocol, heading, (BEST[row.name],))):
+                    table.cells[place] = _best_of(family, number, layout)
     return table
 
 
