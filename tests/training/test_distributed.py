@@ -187,6 +187,13 @@ def test_torchrun_trains_from_the_command_line_and_leaves_one_folder(tmp_path):
     assert "idgnn: note" not in done.stderr and "Warning" not in done.stderr
 
 
+def test_a_mistake_of_the_user_is_one_sentence_in_all_processes(tmp_path):
+    done = torchrun("-m", "idgnn", "train", "--edges", str(tmp_path / "none.csv"), "--task", "node-clustering")
+    assert done.returncode != 0
+    assert "there is no file" in done.stderr
+    assert "rank1]: Traceback" not in done.stderr  # torchrun has one of its own
+
+
 def test_an_error_in_one_process_ends_all(tmp_path):
     done = torchrun("-m", "tests.training.failing_rank", str(tmp_path / "run"))
     assert done.returncode != 0 and "this process has had enough" in done.stderr

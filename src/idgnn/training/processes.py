@@ -70,9 +70,11 @@ class Processes:
         """The first process does something, and then the others do, who find the files that it has left."""
         if not self.first:
             self.wait()
-        yield
-        if self.first:
-            self.wait()
+        try:
+            yield
+        finally:  # after an error too: the others come upon it themselves, and say what it is
+            if self.first:
+                self.wait()
 
     def parallel(self, network: nn.Module) -> nn.Module:
         """The network with gradients that are averaged over all processes."""
