@@ -1,0 +1,89 @@
+"""What a node with very many messages costs on a GPU: `python -m benchmarks.hubs`.
+
+543,000 messages among 100,000 nodes; 40,000 of them go into one node, or come out of it, and 3,000 into another. Three
+contenders for each aggregation: in pieces, as it is done; a program for each node, as it is done where there are no
+hubs; and message by message in plain PyTorch, which also says what is right.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import replace
+from statistics import median
+
+import torch
+from torch import Tensor
+
+from benchmarks.output import show
+from benchmarks.timing import Figure, take_turns
+from idgnn.identity.adjacency import outgoing, pointers
+from idgnn.identity.rounds import Messages, has_hubs
+from idgnn.layers.aggregation.maxima import gather_max, gather_max_plain
+from idgnn.layers.aggregation.sums import gather_sum, gather_sum_plain
+
+NODES, HUBS = 100_000, (40_000, 3_000)
+
+
+def messages(device: str, into_hubs: bool) -> Messages:
+    """From anywhere to anywhere, and besides into the hubs or out of them."""
+    random = torch.Generator().manual_seed(0)
+    hub = torch.repeat_interleave(torch.arange(len(HUBS)), torch.tensor(HUBS))
+    end = torch.cat([torch.randint(NODES, (5 * NODES,), generator=random), hub])
+    other = torch.randint(NODES, (end.numel(),), generator=random)
+    source, target = (other, end) if into_hubs else (end, other)
+    target, order = target.sort()
+    source, target = source[order].to(device), target.to(device)
+    ptr, back = pointers(target, NODES), outgoing(torch.stack([source, target]), NODES)
+    edge = torch.arange(source.numel(), device=device)
+    return Messages(source, ptr, edge, back, has_hubs(source.numel(), ptr, back.ptr))
+
+
+def figures(sent: Messages, channels: int, rounds: int) -> list[Figure]:
+    """Milliseconds forward, and forward and backward."""
+    device = sent.source.device
+    x = torch.rand(NODES, channels, device=device, requires_grad=True)
+    weight = torch.rand(sent.source.numel(), device=device, requires_grad=True)
+    towards = torch.rand(NODES, channels, device=device)
+    one_program = replace(sent, hubs=False)
+    contenders: dict[str, Callable[[], Tensor]] = {
+        "sum, in pieces": lambda: gather_sum(x, sent, weight),
+        "sum, a program each": lambda: gather_sum(x, one_program, weight),
+        "sum, PyTorch": lambda: gather_sum_plain(x, sent, weight),
+        "maximum, in pieces": lambda: gather_max(x, sent),
+        "maximum, a program each": lambda: gather_max(x, one_program),
+        "maximum, PyTorch": lambda: gather_max_plain(x, sent),
+    }
+    torch.testing.assert_close(contenders["sum, in pieces"](), contenders["sum, PyTorch"](), rtol=1e-3, atol=1e-3)
+    assert torch.equal(contenders["maximum, in pieces"](), contenders["maximum, PyTorch"]())
+
+    def waited(call: Callable[[], object]) -> Callable[[], None]:
+        def timed() -> None:
+            call()
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+
+        return timed
+
+    steps: dict[str, Callable[[], object]] = {name: waited(call) for name, call in contenders.items()}
+    steps |= {
+        f"{name}, and backward": waited(lambda call=call: torch.autograd.backward(call(), towards, inputs=[x]))
+        for name, call in contenders.items()
+    }
+    times = take_turns(steps, rounds, warm_up=2)
+    return [Figure(f"{channels} channels: {name}", 1e3 * median(times[name]), "ms") for name in sorted(times)]
+
+
+def main() -> None:
+    """Measures and shows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--rounds", type=int, default=10)
+    options = parser.parse_args()
+    for where, into_hubs in (("Messages into hubs", True), ("Messages out of hubs", False)):
+        sent = messages(options.device, into_hubs)
+        show([each for channels in (64, 256) for each in figures(sent, channels, options.rounds)], where)
+
+
+if __name__ == "__main__":
+    main()
