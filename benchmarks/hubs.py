@@ -67,8 +67,7 @@ def figures(sent: Messages, channels: int, rounds: int) -> list[Figure]:
 
     steps: dict[str, Callable[[], object]] = {name: waited(call) for name, call in contenders.items()}
     steps |= {
-        f"{name}, and backward": waited(lambda call=call: torch.autograd.backward(call(), towards, inputs=[x]))
-        for name, call in contenders.items()
+        f"{name}, and backward": waited(lambda call=call: call().backward(towards)) for name, call in contenders.items()
     }
     times = take_turns(steps, rounds, warm_up=2)
     return [Figure(f"{channels} channels: {name}", 1e3 * median(times[name]), "ms") for name in sorted(times)]
