@@ -98,16 +98,11 @@ def side_by_side(loop: Loop, processes: int) -> list[dict[str, Figures]]:
     """Trains the same networks in several processes, which begin each of them together."""
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(processes), context.Queue()
-    workers = [context.Process(target=worker, args=(barrier, results, loop)) for _ in range(processes)]
-    for each in workers:
-        each.start()
-    found = [results.get(timeout=300) for _ in workers]
-    for each in workers:
-        each.join()
-    return found
+    multiprocessing.spawn(worker, (barrier, results, loop), processes)  # raises what any of them raises
+    return [results.get() for _ in range(processes)]
 
 
-def worker(barrier, results, loop: Loop) -> None:
+def worker(number: int, barrier, results, loop: Loop) -> None:
     """One process: an epoch to warm up, then as many as fit into the time; one network after the other."""
     if loop.device != "cpu":
         torch.set_num_threads(1)
