@@ -29,6 +29,16 @@ def test_unknown_name_is_an_attribute_error_that_lists_the_names():
         idgnn.cycle_count  # noqa: B018
 
 
+def test_what_goes_wrong_inside_of_an_import_is_said(tmp_path):
+    """Python turns an AttributeError there into a name that does not exist."""
+    (tmp_path / "safetensors").mkdir()
+    (tmp_path / "safetensors" / "__init__.py").write_text("raise AttributeError('too old')")
+    done = subprocess.run(
+        [sys.executable, "-c", "from idgnn import IDGNN"], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert "cannot be imported: too old" in done.stderr
+
+
 def test_import_does_not_import_torch():
     program = "import sys, idgnn; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()

@@ -85,7 +85,10 @@ def __getattr__(name: str) -> Any:
         value = import_module("importlib.metadata").version("idgnn")
     elif name in _MODULE_OF:
         module, _, its_name = _MODULE_OF[name].partition(":")
-        value = getattr(import_module(module), its_name or name)
+        try:
+            value = getattr(import_module(module), its_name or name)
+        except AttributeError as error:  # Python would say that there is no such name, and hide what is wrong
+            raise ImportError(f"idgnn.{name} is in {module}, which cannot be imported: {error}.") from error
     else:
         raise AttributeError(f"module 'idgnn' has no attribute {name!r}; its public names are: {', '.join(__all__)}")
     globals()[name] = value

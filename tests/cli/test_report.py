@@ -83,6 +83,12 @@ def test_quick_runs_are_shown_and_compared_with_nothing(tmp_path: Path, capsys: 
     assert "of no cell" not in said.err and "not comparable with the paper" in said.err
 
 
+def test_what_was_measured_without_quick_is_not_shown_as_quick(store: Path, capsys: Said):
+    with pytest.raises(SystemExit):
+        main(["report", str(store), "--quick"])
+    assert "holds no run of idgnn reproduce --quick" in capsys.readouterr().err
+
+
 def test_records_that_are_of_no_cell_are_counted(tmp_path: Path, capsys: Said):
     other = [replace(record, key=f"other-{key}") for key, record in records_of(layout("table2"), AS_PUBLISHED).items()]
     write_records(tmp_path / "records.jsonl", other[:2])

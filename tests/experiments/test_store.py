@@ -68,7 +68,17 @@ def test_a_store_may_be_empty_or_hold_half_a_record_alone(tmp_path, content):
 
 @pytest.mark.parametrize(
     "line",
-    [b"\xff\xfe", b"[]", b"{}", b'"text"', b'{"key": "b"}', b'{"key": "b", "job": {}, "result": null}', b"\0" * 9],
+    [
+        b"\xff\xfe",
+        b"[]",
+        b"{}",
+        b'"text"',
+        b'{"key": "b"}',
+        b'{"key": "b", "job": {}, "result": null}',
+        b'{"key": "b", "job": {}, "result": {}, "seconds": "abc"}',
+        b'{"key": "b", "job": {}, "result": {}, "versions": null}',
+        b"\0" * 9,
+    ],
 )
 def test_lines_that_are_no_records_are_reported_and_left_out(tmp_path, line):
     store = Store(tmp_path)

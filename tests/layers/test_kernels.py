@@ -93,6 +93,14 @@ def test_weighted_sum_of_weights_that_stand_elsewhere_onto_a_base(case, hubs):
         torch.testing.assert_close(found.cpu(), gather_sum_plain(x, sent, expected, base=base), rtol=1e-5, atol=1e-5)
 
 
+def test_what_pieces_sum_up_to_is_not_rounded_in_between():
+    """In half precision 2048 + 1 is 2048."""
+    sent = messages([(0, 0)] * 256 + [(1, 0)] * 50 + [(2, 0)] * 206, num_sources=3, num_targets=1)
+    x = torch.tensor([[8.0], [0.25], [-8.0]], dtype=torch.float16)
+    found = kernels.weighted_sum(*there(x, sent.source, sent.ptr), hubs=True)
+    assert found.dtype == torch.float16 and found.item() == 50 * 8 + 50 * 0.25
+
+
 def test_products(case, hubs):
     sent, x, grad, _ = case
     found = kernels.products(*there(x, grad, sent.source, sent.ptr), hubs=hubs)

@@ -273,3 +273,8 @@ def test_a_layer_that_would_not_be_exact_is_refused():
 def test_a_layer_of_unknown_width_has_all_its_weights_at_once():
     model = network(ByOutDegree)
     assert sum(parameter.numel() for parameter in model.parameters()) > 0
+
+
+def test_an_embedding_has_a_width():
+    with pytest.raises(ValueError, match="out_channels is 0, expected a whole number of at least 1"):
+        IDGNN(1, 8, 0)

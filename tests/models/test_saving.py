@@ -24,6 +24,11 @@ def folder(tmp_path):
     return tmp_path / "model"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
+def test_whoever_may_read_one_file_may_read_all(folder):
+    assert len({path.stat().st_mode for path in folder.iterdir()}) == 1
+
+
 @pytest.mark.parametrize("identity", IDENTITIES)
 @pytest.mark.parametrize("conv", CONVS)
 def test_what_is_loaded_is_what_was_saved(tmp_path, conv, identity):

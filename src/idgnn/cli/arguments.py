@@ -27,7 +27,7 @@ class NewFiles:
     edges: File = None
     """A table of edges (CSV, TSV, text, .gz, Parquet), a GraphML or GML file, or a folder of them, a graph each."""
     nodes: File = None
-    """A table of nodes: the node in the first column, features in the others."""
+    """A table of nodes: the node in a column called id, node or name, or else in the first; features in the others."""
     graphs: File = None
     """A table of graphs: the graph in the first column."""
 

@@ -68,6 +68,8 @@ class Report:
                 "of another version.",
                 file=sys.stderr,
             )
+        if self.quick and not any(_trained(each, found.records) for each in layouts):
+            raise ValueError(f"{self.store} holds no run of idgnn reproduce --quick. Leave --quick out.")
         beside = (lambda *place: None) if self.quick else published
         tables = [fill(each, found.records, beside) for each in layouts if self._wants(each, found.records)]
         if self.quick:
@@ -93,6 +95,14 @@ class Report:
                 f"the output is {self.output}, expected an ending of {', '.join(_ENDINGS)}. Or add --format."
             )
         return self.format or _ENDINGS[self.output.suffix]
+
+
+def _trained(table: Layout, records: Mapping[str, Record]) -> bool:
+    """Whether any of its networks was trained; measurements are the same with --quick and without."""
+    from idgnn.experiments.spec import TrainJob
+
+    every = (spec for specs in table.specs.values() for spec in specs)
+    return any(isinstance(spec.job, TrainJob) and spec.key in records for spec in every)
 
 
 def _show(tables: Sequence[Table]) -> None:

@@ -159,13 +159,15 @@ class Reproduce:
         left = len(end.waiting) + len(end.running)
         late = f", {left} not run ({'stopped' if interrupted else 'too little time'})" if left else ""
         late += f", {len(left_out)} not run (no data)" if left_out else ""
-        print(f"{label}{len(end.done)} done, {len(end.failed)} failed{late}. Results are in {store.path}.")
+        where = f" Results are in {store.path}." if store.path.exists() else ""
+        print(f"{label}{len(end.done)} done, {len(end.failed)} failed{late}.{where}")
         for spec, error in end.failed[:_MOST_FAILURES]:
             print(f"{label}failed: {spec.table} {spec.column} {spec.row} {spec.protocol} seed {spec.seed}: {error}")
         say_left_out(left_out, label)
         if left or end.failed or left_out:
             print(f"{label}What is not done is run by the same command.")
-        self._say_next()
+        if where:
+            self._say_next()
 
     def _say_next(self) -> None:
         store = "" if self.store == Path("results") else f" {self.store}"

@@ -63,7 +63,8 @@ class Choice:
         ]
         if not found:
             raise ValueError(
-                "no run has such a table, column, model, protocol and seed together. Leave one of them out."
+                "no run has such a table, column, model, protocol and seed together. Leave one of them out; the "
+                "released settings are for Tables 2, 3 and 5 alone."
             )
         return [quick(spec) for spec in found] if self.quick else found
 

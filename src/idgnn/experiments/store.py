@@ -167,6 +167,9 @@ def _record(line: bytes) -> Record:
     record = Record(**values)
     if not isinstance(record.key, str) or (record.result is None) == (record.error is None):
         raise ValueError("expected a key, and either a result or an error.")
+    kinds = {"seconds": (int, float), "machine": str, "date": str, "versions": dict, "job": dict}
+    if not all(isinstance(getattr(record, name), kind) for name, kind in kinds.items()):
+        raise ValueError("expected seconds, a machine, a date, versions and a job.")
     return record
 
 

@@ -99,6 +99,8 @@ class IDGNN(Saved, nn.Module):
         check_scale(cycle_scale)
         check_whole(in_channels, "in_channels", "the number of node features")
         check_whole(hidden_channels, "hidden_channels", "the width of the network")
+        if out_channels is not None:
+            check_whole(out_channels, "out_channels", "the width of the embeddings")
         check_whole(cycle_length, "cycle_length", "how many counts are added to the features")
         if isinstance(conv, nn.Module):
             raise ValueError(

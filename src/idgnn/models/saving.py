@@ -37,6 +37,7 @@ class Saved(nn.Module):
         try:
             save_file(state, weights)
             settings.write_text(text)
+            weights.chmod(settings.stat().st_mode)  # safetensors leaves a file that its owner alone may read
             weights.replace(folder / _WEIGHTS)
             settings.replace(folder / _SETTINGS)
         finally:

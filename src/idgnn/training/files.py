@@ -14,7 +14,10 @@ def replacing(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.touch()
+        mode = temporary.stat().st_mode  # safetensors would leave a file that its owner alone may read
         yield temporary
+        temporary.chmod(mode)
         temporary.replace(path)
     except OSError as error:
         raise ValueError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}.") from error

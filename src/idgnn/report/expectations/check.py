@@ -11,7 +11,7 @@ Verdict = Literal["holds", "does not hold", "not run"]
 SIGN: dict[Verdict, str] = {"holds": "✓", "does not hold": "✗", "not run": "not run"}
 SIGNS = (
     "✓ holds, ✗ does not hold, not run: there is no result to judge by. So far: some of the runs that the verdict "
-    "rests on are still missing. All numbers are compared as they are printed."
+    "rests on are still missing. What is compared is what is printed here; differences are taken before rounding."
 )
 _DIGITS = 3
 

@@ -1,7 +1,8 @@
 """The aggregations as Triton kernels, few launches each, for GPUs. Their twins in plain PyTorch say what is computed.
 
-Messages are grouped by target, so a program that owns a target owns all that it receives: nothing is written twice, no
-atomic operation is needed, and the same input gives the same bits. Gradients with respect to sources go the other way
+Messages are grouped by target, so a program that owns a target, or a piece of one with very many messages
+(:mod:`idgnn.layers.aggregation.pieces`), owns all that it receives: nothing is written twice, no atomic operation is
+needed, and the same input gives the same bits. Gradients with respect to sources go the other way
 over the same messages grouped by source (:attr:`idgnn.identity.rounds.Messages.back`).
 
 Each launch is on the device of its tensors, which need not be the current one. No argument is specialised on its

@@ -24,6 +24,11 @@ def num_columns(x: Tensor) -> int:
     return min(max(triton.next_power_of_2(x.size(1)), 16), 256)
 
 
+def part_type(x: Tensor) -> torch.dtype:
+    """What sums of some messages are kept in until the others are added."""
+    return torch.float64 if x.dtype == torch.float64 else torch.float32
+
+
 def total_type(x: Tensor) -> Any:
-    """What sums are kept in."""
+    """The same inside of a kernel."""
     return tl.float64 if x.dtype == torch.float64 else tl.float32

@@ -7,9 +7,9 @@ import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.aggregation.kernels.launch import WARPS, jit, num_columns, total_type
-from idgnn.layers.aggregation.kernels.pieces import pieces
+from idgnn.layers.aggregation.kernels.launch import WARPS, jit, num_columns, part_type, total_type
 from idgnn.layers.aggregation.kernels.sums import weighted_sum
+from idgnn.layers.aggregation.pieces import pieces
 
 
 @jit("x source ptr base out winner channels")
@@ -80,14 +80,22 @@ def _winners_kernel(grad, winner, target, order, ptr, out, channels, TOTAL: tl.c
 
 
 def from_winners(
-    grad: Tensor, winner: Tensor, target: Tensor, ptr: Tensor, order: Tensor, hubs: bool = False
+    grad: Tensor,
+    winner: Tensor,
+    target: Tensor,
+    ptr: Tensor,
+    order: Tensor,
+    hubs: bool = False,
+    dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """For each source the sum of the gradients of the maxima that its messages won."""
+    """For each source the sum of the gradients of the maxima that its messages won; `dtype` as in `weighted_sum`."""
+    dtype = dtype or grad.dtype
     if hubs:
         each = pieces(ptr, target.numel())
-        return weighted_sum(from_winners(grad, winner, target, each.ptr, order), each.number, each.first)
+        parts = from_winners(grad, winner, target, each.ptr, order, dtype=part_type(grad))
+        return weighted_sum(parts, each.number, each.first, dtype=dtype)
     grad, num_sources = grad.contiguous(), ptr.numel() - 1
-    out = grad.new_empty(num_sources, grad.size(1))
+    out = grad.new_empty(num_sources, grad.size(1), dtype=dtype)
     width = num_columns(grad)
     if out.numel():
         with torch.cuda.device_of(grad):

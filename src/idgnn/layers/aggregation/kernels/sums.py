@@ -9,8 +9,8 @@ import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.aggregation.kernels.launch import MESSAGES, WARPS, jit, num_columns, total_type
-from idgnn.layers.aggregation.kernels.pieces import pieces
+from idgnn.layers.aggregation.kernels.launch import MESSAGES, WARPS, jit, num_columns, part_type, total_type
+from idgnn.layers.aggregation.pieces import pieces
 
 
 class Weights(NamedTuple):
@@ -70,13 +70,17 @@ def weighted_sum(
     weights: Weights = ONES,
     base: Tensor | None = None,
     hubs: bool = False,
+    dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """For each target the sum of its messages `x[source[i]]`, weighted, and of its row of `base`."""
+    """For each target the sum of its messages `x[source[i]]`, weighted, and of its row of `base`; `dtype` is that of
+    the result, unless given that of `x`."""
+    dtype = dtype or x.dtype
     if hubs:
         each = pieces(ptr, source.numel())
-        return weighted_sum(weighted_sum(x, source, each.ptr, weights), each.number, each.first, base=base)
+        parts = weighted_sum(x, source, each.ptr, weights, dtype=part_type(x))
+        return weighted_sum(parts, each.number, each.first, base=base, dtype=dtype)
     x, num_targets = x.contiguous(), ptr.numel() - 1
-    out = x.new_empty(num_targets, x.size(1))
+    out = x.new_empty(num_targets, x.size(1), dtype=dtype)
     width = num_columns(x)
     weight, place, order = weights
     if out.numel():

@@ -20,7 +20,7 @@ class Pieces(NamedTuple):
 
     number: Tensor  # [pieces] 0, 1, 2, ...
     ptr: Tensor  # [pieces + 1] where the messages of each begin
-    owner: Tensor  # [pieces] the target of each
+    owner: Tensor  # [pieces] the target of each; of the empty ones at the end, one more than there are
     first: Tensor  # [targets + 1] where the pieces of each target begin
 
 
