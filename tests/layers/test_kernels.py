@@ -247,4 +247,6 @@ def test_networks_compute_on_a_gpu_what_they_do_on_a_cpu(conv, hub):
         again = torch.autograd.grad(twice, list(model.parameters()), allow_unused=True)
         results.append([each.cpu() for each in (out.detach(), *penalty, *again) if each is not None])
     for ours, theirs in zip(*results, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-8, rtol=1e-6)
+        # Where a hub is summed, what cancels is many digits larger than what is left.
+        largest = max(1.0, float(theirs.abs().max()))
+        torch.testing.assert_close(ours, theirs, atol=1e-8 * largest, rtol=1e-6)
