@@ -17,8 +17,7 @@ from torch import Tensor
 
 from benchmarks.output import show
 from benchmarks.timing import Figure, take_turns
-from idgnn.identity.adjacency import outgoing, pointers
-from idgnn.identity.rounds import Messages, has_hubs
+from idgnn.identity.rounds import Messages, _messages
 from idgnn.layers.aggregation.maxima import gather_max, gather_max_plain
 from idgnn.layers.aggregation.sums import gather_sum, gather_sum_plain
 
@@ -34,9 +33,7 @@ def messages(device: str, into_hubs: bool) -> Messages:
     source, target = (other, end) if into_hubs else (end, other)
     target, order = target.sort()
     source, target = source[order].to(device), target.to(device)
-    ptr, back = pointers(target, NODES), outgoing(torch.stack([source, target]), NODES)
-    edge = torch.arange(source.numel(), device=device)
-    return Messages(source, ptr, edge, back, has_hubs(source.numel(), ptr, back.ptr))
+    return _messages(source, target, torch.arange(source.numel(), device=device), NODES, NODES)
 
 
 def figures(sent: Messages, channels: int, rounds: int) -> list[Figure]:

@@ -12,9 +12,10 @@ import tyro
 from idgnn.cli.arguments import File
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from idgnn.experiments.record import Record
+    from idgnn.experiments.spec import Spec
     from idgnn.report.layout import Layout
     from idgnn.report.tables import Table
 
@@ -60,7 +61,7 @@ class Report:
         for sentence in found.broken:
             print(f"idgnn: note: {sentence}", file=sys.stderr)
         layouts = [layout(name, quick=self.quick) for name in TABLES]
-        places = {spec.key for each in layouts for specs in each.specs.values() for spec in specs}
+        places = {spec.key for each in layouts for spec in _runs(each)}
         if strange := len(found.records.keys() - places):
             print(
                 f"idgnn: note: {strange} of {len(found.records)} records are of no cell of a table and are not shown: "
@@ -83,7 +84,7 @@ class Report:
     def _wants(self, table: Layout, records: Mapping[str, Record]) -> bool:
         if self.tables:
             return table.name in self.tables
-        return not self.quick or any(spec.key in records for specs in table.specs.values() for spec in specs)
+        return not self.quick or any(spec.key in records for spec in _runs(table))
 
     def _format(self) -> Format:
         if self.output is None:
@@ -97,12 +98,15 @@ class Report:
         return self.format or _ENDINGS[self.output.suffix]
 
 
+def _runs(table: Layout) -> Iterator[Spec]:
+    return (spec for specs in table.specs.values() for spec in specs)
+
+
 def _trained(table: Layout, records: Mapping[str, Record]) -> bool:
     """Whether any of its networks was trained; measurements are the same with --quick and without."""
     from idgnn.experiments.spec import TrainJob
 
-    every = (spec for specs in table.specs.values() for spec in specs)
-    return any(isinstance(spec.job, TrainJob) and spec.key in records for spec in every)
+    return any(isinstance(spec.job, TrainJob) and spec.key in records for spec in _runs(table))
 
 
 def _show(tables: Sequence[Table]) -> None:

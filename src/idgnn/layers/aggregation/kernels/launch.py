@@ -31,4 +31,4 @@ def part_type(x: Tensor) -> torch.dtype:
 
 def total_type(x: Tensor) -> Any:
     """The same inside of a kernel."""
-    return tl.float64 if x.dtype == torch.float64 else tl.float32
+    return tl.float64 if part_type(x) == torch.float64 else tl.float32
