@@ -152,7 +152,7 @@ def modes(device: str) -> dict[str, Callable[[Call], Call]]:
 
     def replayed(call: Call) -> Call:
         recorder = Recorder()
-        return waited(lambda: recorder.run("step", lambda: call))  # type: ignore[arg-type, return-value]
+        return waited(lambda: recorder.run("step", lambda: None, lambda _: call()))  # type: ignore[arg-type, return-value]
 
     return {"eager": waited, "replayed": replayed}
 

@@ -1,10 +1,13 @@
 """Steps that are replayed as CUDA graphs do what the steps themselves do."""
 
+import gc
+import weakref
 from dataclasses import replace
 
 import pytest
 import torch
 
+from idgnn.training.recording import Recorder
 from idgnn.training.trainer import HalvedBatchWarning, Trainer
 from tests.training.small_problems import QUICK, problem_for, trainer_for
 
@@ -24,6 +27,42 @@ def test_replayed_steps_train_as_steps_do(task):
     assert losses(recorded) == pytest.approx(losses(plain), rel=1e-4)
 
 
+@on_a_gpu
+def test_a_recording_is_not_spoilt_by_cuda_graphs_among_the_garbage():
+    recorder, x = Recorder(), torch.ones(3, device="cuda")
+    for _ in range(10):
+        cycle: list = [Recorder()]
+        cycle.append(cycle)  # which only the collector frees
+
+    def littering(times):
+        litter = [[] for _ in range(1000)]  # the collector counts what was made
+        return x * times + len(litter)
+
+    thresholds = gc.get_threshold()
+    gc.set_threshold(1, 1, 1)
+    try:
+        for times in (1, 2, 3):  # the first one warms up
+            assert recorder.run(times, lambda times=times: times, littering).tolist() == [1000 + times] * 3
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=on_a_gpu)])
+def test_what_was_recorded_goes_when_its_trainer_goes(device):
+    options = replace(QUICK, device=device, redeal=3, record=device != "cpu", eval_every=3)
+    trainer = trainer_for(problem_for("node-clustering"), options)
+    trainer.recorder = trainer.recorder or OnPaper()
+    gc.disable()  # it would free cycles too, but any time later
+    try:
+        trainer.train_epoch()
+        trainer.train_epoch()
+        recorder = weakref.ref(trainer.recorder)
+        del trainer
+        assert recorder() is None
+    finally:
+        gc.enable()
+
+
 @pytest.mark.parametrize("times", [2, 3])
 def test_graphs_are_dealt_into_new_batches_every_so_many_epochs(times):
     trainer = trainer_for(problem_for("shortest-path"), replace(QUICK, device="cpu", redeal=times, epochs=2 * times))
@@ -38,15 +77,15 @@ def test_graphs_are_dealt_into_new_batches_every_so_many_epochs(times):
 
 
 class OnPaper:
-    """A recorder that records functions and not kernels: what it is asked for under a key, it runs again."""
+    """A recorder that records inputs and not kernels: what it is asked for under a key, it runs again."""
 
     def __init__(self) -> None:
         self.kept: dict = {}
 
-    def run(self, key, make):
+    def run(self, key, make, function):
         if key not in self.kept:
             self.kept[key] = make()
-        return self.kept[key]()
+        return function(self.kept[key])
 
     def forget(self) -> None:
         self.kept.clear()

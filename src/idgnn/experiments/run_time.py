@@ -121,7 +121,7 @@ def _call(model: Predictor, ready: Prepared, part: Part, objective: Classes) -> 
 
 def _replayed(call: Call) -> Call:
     recorder = Recorder()
-    return lambda backward: recorder.run(backward, lambda: lambda: call(backward))
+    return lambda backward: recorder.run(backward, lambda: backward, call)
 
 
 def _take_turns(

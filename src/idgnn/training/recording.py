@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import gc
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
+Inputs = TypeVar("Inputs")
+
 
 @dataclass(frozen=True)
 class Recorded:
-    """A function as a CUDA graph."""
+    """A function, run on its inputs, as a CUDA graph."""
 
     graph: torch.cuda.CUDAGraph
     result: Tensor
-    function: Callable[[], Tensor]  # holds the tensors that the graph reads: they must stay where they are
+    inputs: Any  # the graph reads their tensors, which must stay where they are
 
 
 class Recorder:
-    """Records functions as CUDA graphs, each under a key.
+    """Records what functions do as CUDA graphs, each under a key.
 
-    A function runs on tensors that stay where they are, and changes others in place: weights, what the optimiser keeps.
-    Replaying it does the same again, whatever the tensors hold by then.
+    A function reads its inputs, and changes other tensors in place: weights, what the optimiser keeps. Replaying it
+    does the same again, whatever the tensors hold by then.
 
     Args:
         device: Where the tensors are.
@@ -35,19 +40,19 @@ class Recorder:
         self._warm = False
         # Memory belongs to a pool as long as one graph of it lives: this one, so that it serves what is recorded later.
         with torch.cuda.stream(self.stream):
-            self._anchor = self._record(lambda: torch.zeros(1, device=device))
+            self._anchor = self._record((1,), lambda shape: torch.zeros(shape, device=device))
 
-    def run(self, key: Hashable, make: Callable[[], Callable[[], Tensor]]) -> Tensor:
-        """The result of what was recorded under a key, or of the function that `make` makes, recorded from now on."""
+    def run(self, key: Hashable, make: Callable[[], Inputs], function: Callable[[Inputs], Tensor]) -> Tensor:
+        """The result of what was recorded under a key, or else of the function on the inputs that `make` makes."""
         around = torch.cuda.current_stream(self.stream.device)
         self.stream.wait_stream(around)
         with torch.cuda.stream(self.stream):
             if not self._warm:  # what PyTorch sets up when a function runs for the first time must not be recorded
                 self._warm = True
-                result = make()()
+                result = function(make())
             else:
                 if key not in self._recorded:
-                    self._recorded[key] = self._record(make())
+                    self._recorded[key] = self._record(make(), function)
                 result = self._recorded[key].result
                 self._recorded[key].graph.replay()
         around.wait_stream(self.stream)
@@ -57,12 +62,25 @@ class Recorder:
         """Drops all that was recorded; its memory serves what is recorded next."""
         self._recorded.clear()
 
-    def _record(self, function: Callable[[], Tensor]) -> Recorded:
+    def _record(self, inputs: Inputs, function: Callable[[Inputs], Tensor]) -> Recorded:
         graph = torch.cuda.CUDAGraph()
-        # They share memory: one runs after the other, and only results outlive a run.
-        graph.capture_begin(self._pool, capture_error_mode="thread_local")
-        try:
-            result = function()
-        finally:
-            graph.capture_end()
-        return Recorded(graph, result, function)
+        with _nothing_collected():
+            # They share memory: one runs after the other, and only results outlive a run.
+            graph.capture_begin(self._pool, capture_error_mode="thread_local")
+            try:
+                result = function(inputs)
+            finally:
+                graph.capture_end()
+        return Recorded(graph, result, inputs)
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Keeps the garbage collector still: CUDA graphs among the garbage cannot be destroyed while one is recorded."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -184,13 +184,9 @@ class Trainer:
 
     def _replay(self, batches: Batches, graphs: Tensor) -> Tensor:
         """A step that is recorded when its batch comes for the first time."""
-
-        def make() -> Callable[[], Tensor]:
-            batch = batches.cut(graphs)
-            return lambda: self._step(batch)
-
         assert self.recorder is not None
-        return self.recorder.run(int(graphs[0]), make)  # of the batches of a deal, a graph is in one alone
+        key = int(graphs[0])  # of the batches of a deal, a graph is in one alone
+        return self.recorder.run(key, lambda: batches.cut(graphs), self._step)
 
     def _step(self, batch: GraphBatch) -> Tensor:
         assert batch.target is not None
