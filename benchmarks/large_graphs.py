@@ -25,7 +25,7 @@ from benchmarks.data import douban
 from benchmarks.machine import describe
 from idgnn import IDGNN, identity_cost
 from idgnn.identity.ego import ego_networks
-from idgnn.training.files import write_text
+from idgnn.writing import write_text
 
 EGO_BATCH = 20  # roots at a time: their ego networks are copied
 

@@ -26,9 +26,9 @@ from idgnn.models.predictor import build
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.make import make_problem
 from idgnn.tasks.settings import TaskSettings
-from idgnn.training.files import write_text
 from idgnn.training.options import TrainOptions
 from idgnn.training.trainer import Trainer
+from idgnn.writing import write_text
 
 Figures = dict[str, float]
 NAMES = {"none": "plain GNN", "fast": "ID-GNN-Fast", "full": "ID-GNN-Full"}

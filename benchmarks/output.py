@@ -10,7 +10,7 @@ from rich.table import Table
 
 from benchmarks.machine import describe
 from benchmarks.timing import Figure
-from idgnn.training.files import write_text
+from idgnn.writing import write_text
 
 
 def show(figures: list[Figure], title: str) -> None:

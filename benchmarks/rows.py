@@ -19,7 +19,7 @@ from torch_geometric.utils import to_undirected
 from idgnn import IDGNN, identity_graph
 from idgnn.identity.identity_graph import UnreachedColourWarning
 from idgnn.identity.rounds import Schedule
-from idgnn.training.files import write_text
+from idgnn.writing import write_text
 
 RECORD = Path(__file__).parent / "results" / "rows.json"
 Counts = dict[str, int]

@@ -25,7 +25,7 @@ from idgnn.identity.chunks import chunk_of, edges_of_chunk
 from idgnn.identity.ego import ego_networks
 from idgnn.identity.lookup import Lookup
 from idgnn.identity.queries import Queries
-from idgnn.training.files import write_text
+from idgnn.writing import write_text
 
 WIDTH, SAMPLE, ROOTS = 32, 200, 2_000
 CONTENDERS = {"plain": "plain GNN", "ours": "ID-GNN-Full, ours", "ego": "ID-GNN-Full, ego networks"}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.page import record, table, where
-from idgnn.training.files import write_text
+from idgnn.writing import write_text
 
 PAGE = Path("docs/speed.md")
 CONVS = {"gcn": "GCN", "sage": "SAGE", "gat": "GAT", "gin": "GIN"}

@@ -10,8 +10,8 @@ from torch_geometric.data import Data
 
 from idgnn.tasks.part import stack
 from idgnn.training import tables
-from idgnn.training.files import replacing, write_text
 from idgnn.training.tables import answer_columns, named, query_columns, write_table
+from idgnn.writing import replacing, write_text
 
 TABLE = {
     "graph": ["first", "zweiter, mit Komma", 'with "quotes"'],

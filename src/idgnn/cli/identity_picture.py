@@ -19,7 +19,7 @@ from idgnn.cli.graph_layout import layout
 from idgnn.identity.checks import edges_of
 from idgnn.identity.ego import ego_networks
 from idgnn.identity.identity_graph import identity_graph
-from idgnn.training.files import replacing
+from idgnn.writing import replacing
 
 SUFFIXES = (".png", ".svg", ".pdf")
 WHOLE = 60  # nodes of a graph that is drawn as a whole; of a larger one, only what lies near the node

@@ -54,7 +54,7 @@ class Report:
         from idgnn.experiments.store import read_records
         from idgnn.report.layout import TABLES, layout
         from idgnn.report.tables import fill
-        from idgnn.training.files import write_text
+        from idgnn.writing import write_text
 
         kind = self._format()
         found = read_records(self.store)

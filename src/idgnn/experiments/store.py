@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from idgnn.experiments.record import Record
-from idgnn.training.files import replacing, write_text
+from idgnn.writing import replacing, write_text
 
 RECORDS = "records.jsonl"
 DEFAULT = Path("results")

@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import tempfile
 import warnings
 import zlib
 from collections.abc import Callable
@@ -24,6 +22,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from idgnn.graphs.cache_dir import cache_dir
+from idgnn.writing import replacing
 
 __all__ = ["cache_dir", "cache_key", "cached"]
 
@@ -52,7 +51,7 @@ def cached(key: str, make: Callable[[], list[Data]]) -> list[Data]:
     tensors, rest = _stack(graphs)
     try:
         _write(path, tensors, rest)
-    except (OSError, SafetensorError) as error:
+    except (ValueError, SafetensorError) as error:
         warnings.warn(
             f"{key} could not be kept in {path.parent} ({error}), so it will be made again next time. Make that folder "
             "writable, or set IDGNN_CACHE to another one.",
@@ -83,16 +82,9 @@ def _stack(graphs: list[Data]) -> tuple[dict[str, Tensor], list[dict[str, Any]]]
 
 
 def _write(path: Path, tensors: dict[str, Tensor], rest: list[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {"rest": json.dumps(rest if any(rest) else len(rest)), "crc": str(_crc(tensors))}
-    handle, name = tempfile.mkstemp(suffix=".part", dir=path.parent)
-    os.close(handle)
-    try:
-        save_file(tensors, name, metadata)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replacing(path) as temporary:
+        save_file(tensors, temporary, metadata)
 
 
 def _read(path: Path) -> list[Data]:

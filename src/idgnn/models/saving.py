@@ -12,6 +12,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from idgnn.writing import replacing, write_text
+
 _WEIGHTS, _SETTINGS = "model.safetensors", "model.json"
 
 
@@ -29,20 +31,12 @@ class Saved(nn.Module):
                     "model.state_dict() with safetensors.torch.save_file instead, and make the model again in code."
                 )
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
         state = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
         text = json.dumps({"class": type(self).__name__, "settings": self.settings}, indent=2) + "\n"
         # Both files are complete before either takes its name, so that a failure leaves what was there.
-        weights, settings = (folder / f".{name}.{os.getpid()}" for name in (_WEIGHTS, _SETTINGS))
-        try:
+        with replacing(folder / _WEIGHTS) as weights:
             save_file(state, weights)
-            settings.write_text(text)
-            weights.chmod(settings.stat().st_mode)  # safetensors leaves a file that its owner alone may read
-            weights.replace(folder / _WEIGHTS)
-            settings.replace(folder / _SETTINGS)
-        finally:
-            weights.unlink(missing_ok=True)
-            settings.unlink(missing_ok=True)
+            write_text(folder / _SETTINGS, text)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:

@@ -9,8 +9,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from idgnn.training.files import replacing
 from idgnn.training.trainer import Trainer
+from idgnn.writing import replacing
 
 _SLOTS = ("step", "exp_avg", "exp_avg_sq")  # what Adam keeps for each weight
 

@@ -17,7 +17,7 @@ from idgnn.graphs.dataset import checksum
 from idgnn.models.embedding.embed import embed_by_chunks
 from idgnn.models.embedding.output import Bar, embedding_shape
 from idgnn.models.idgnn import IDGNN
-from idgnn.training.files import replacing, write_text
+from idgnn.writing import replacing, write_text
 
 
 class Partial:

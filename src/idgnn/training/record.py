@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from idgnn.training.epoch import Epoch
-from idgnn.training.files import write_text
 from idgnn.training.settings import RunSettings
+from idgnn.writing import write_text
 
 RUN, METRICS, CHECKPOINT, PREDICTIONS = "run.json", "metrics.jsonl", "checkpoint.safetensors", "predictions.csv"
 LOCK = ".lock"  # from before the run begins

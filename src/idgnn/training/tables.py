@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from idgnn.identity.adjacency import pointers
 from idgnn.tasks.part import Part
-from idgnn.training.files import replacing
+from idgnn.writing import replacing
 
 Table = Mapping[str, Sequence[Any]]
 """Columns of equal length by their names, in order."""
