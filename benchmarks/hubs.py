@@ -1,8 +1,9 @@
 """What a node with very many messages costs on a GPU: `python -m benchmarks.hubs`.
 
-543,000 messages among 100,000 nodes; 40,000 of them go into one node, or come out of it, and 3,000 into another. Three
-contenders for each aggregation: in pieces, as it is done; a program for each node, as it is done where there are no
-hubs; and message by message in plain PyTorch, which also says what is right.
+Five messages for each of 100,000 nodes, from anywhere to anywhere; besides 40,000 that go into one node, or come out
+of it, and 3,000 into another (--nodes, --hubs). Three contenders for each aggregation: in pieces, as it is done where
+there are hubs; a program for each node, as it is done where there are none; and message by message in plain PyTorch,
+which also says what is right.
 """
 
 from __future__ import annotations
@@ -21,33 +22,31 @@ from idgnn.identity.rounds import Messages, _messages
 from idgnn.layers.aggregation.maxima import gather_max, gather_max_plain
 from idgnn.layers.aggregation.sums import gather_sum, gather_sum_plain
 
-NODES, HUBS = 100_000, (40_000, 3_000)
 
-
-def messages(device: str, into_hubs: bool) -> Messages:
-    """From anywhere to anywhere, and besides into the hubs or out of them."""
+def messages(num_nodes: int, hubs: list[int], device: str, into_hubs: bool) -> Messages:
+    """From anywhere to anywhere, and besides so many into the hubs or out of them."""
     random = torch.Generator().manual_seed(0)
-    hub = torch.repeat_interleave(torch.arange(len(HUBS)), torch.tensor(HUBS))
-    end = torch.cat([torch.randint(NODES, (5 * NODES,), generator=random), hub])
-    other = torch.randint(NODES, (end.numel(),), generator=random)
+    hub = torch.repeat_interleave(torch.arange(len(hubs)), torch.tensor(hubs))
+    end = torch.cat([torch.randint(num_nodes, (5 * num_nodes,), generator=random), hub])
+    other = torch.randint(num_nodes, (end.numel(),), generator=random)
     source, target = (other, end) if into_hubs else (end, other)
     target, order = target.sort()
     source, target = source[order].to(device), target.to(device)
-    return _messages(source, target, torch.arange(source.numel(), device=device), NODES, NODES)
+    return _messages(source, target, torch.arange(source.numel(), device=device), num_nodes, num_nodes)
 
 
 def figures(sent: Messages, channels: int, rounds: int) -> list[Figure]:
     """Milliseconds forward, and forward and backward."""
-    device = sent.source.device
-    x = torch.rand(NODES, channels, device=device, requires_grad=True)
+    device, num_nodes = sent.source.device, sent.ptr.numel() - 1
+    x = torch.rand(num_nodes, channels, device=device, requires_grad=True)
     weight = torch.rand(sent.source.numel(), device=device, requires_grad=True)
-    towards = torch.rand(NODES, channels, device=device)
-    one_program = replace(sent, hubs=False)
+    towards = torch.rand(num_nodes, channels, device=device)
+    in_pieces, one_program = replace(sent, hubs=True), replace(sent, hubs=False)
     contenders: dict[str, Callable[[], Tensor]] = {
-        "sum, in pieces": lambda: gather_sum(x, sent, weight),
+        "sum, in pieces": lambda: gather_sum(x, in_pieces, weight),
         "sum, a program each": lambda: gather_sum(x, one_program, weight),
         "sum, PyTorch": lambda: gather_sum_plain(x, sent, weight),
-        "maximum, in pieces": lambda: gather_max(x, sent),
+        "maximum, in pieces": lambda: gather_max(x, in_pieces),
         "maximum, a program each": lambda: gather_max(x, one_program),
         "maximum, PyTorch": lambda: gather_max_plain(x, sent),
     }
@@ -74,10 +73,12 @@ def main() -> None:
     """Measures and shows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--nodes", type=int, default=100_000)
+    parser.add_argument("--hubs", type=int, nargs="+", default=[40_000, 3_000], help="the messages of each")
     parser.add_argument("--rounds", type=int, default=10)
     options = parser.parse_args()
     for where, into_hubs in (("Messages into hubs", True), ("Messages out of hubs", False)):
-        sent = messages(options.device, into_hubs)
+        sent = messages(options.nodes, options.hubs, options.device, into_hubs)
         show([each for channels in (64, 256) for each in figures(sent, channels, options.rounds)], where)
 
 

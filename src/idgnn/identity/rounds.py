@@ -19,7 +19,7 @@ from idgnn.identity.adjacency import Adjacency, groups, incoming, outgoing, poin
 from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.rows import Rows
 
-HUB = 1024  # messages: a target or a source that has more is worth taking apart on a GPU
+HUB = 2048  # messages: a target or a source that has more is worth taking apart on a GPU
 
 
 @dataclass(frozen=True)
