@@ -34,7 +34,8 @@ def test_a_choice_is_what_was_asked_for():
     ("choice", "said"),
     [
         (Choice(("table7",)), "there is no table 'table7'. Did you mean table"),
-        (Choice(("table2",), ("node-ENZIMES",)), "there is no column 'node-ENZIMES'. Did you mean node-ENZYMES?"),
+        (Choice(("table2",), ("node-ENZIMES",)), "no column 'node-ENZIMES' in table2. Did you mean node-ENZYMES?"),
+        (Choice(("table2",), ("link-ENZYMES",)), "no column 'link-ENZYMES' in table2"),  # which Table 3 has
         (Choice(models=("transformer-xl",)), "there is no model 'transformer-xl'. Expected some of"),
         (Choice(("table2",), ("node-ENZYMES",), ("walks-gcn",)), "no run has such"),
     ],

@@ -54,8 +54,9 @@ class Choice:
             for protocol in self.protocols
             for spec in TABLES[table](EVERY, protocol, self.seeds)
         ]
-        _check(self.columns, {spec.column for spec in every}, "column")
-        _check(self.models, {spec.row for spec in every}, "model")
+        where = f" in {' or '.join(self.tables)}" if self.tables else ""
+        _check(self.columns, {spec.column for spec in every}, "column", where)
+        _check(self.models, {spec.row for spec in every}, "model", where)
         found = [
             spec
             for spec in every
@@ -120,10 +121,10 @@ def _small(settings: RunSettings) -> RunSettings:
     )
 
 
-def _check(names: Iterable[str], known: Iterable[str], what: str) -> None:
+def _check(names: Iterable[str], known: Iterable[str], what: str, where: str = "") -> None:
     known = list(known)
     for name in names:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"Did you mean {close[0]}?" if close else f"Expected some of {', '.join(sorted(known))}."
-            raise ValueError(f"there is no {what} {name!r}. {hint}")
+            raise ValueError(f"there is no {what} {name!r}{where}. {hint}")
