@@ -1,9 +1,9 @@
 """The training loop as a whole: steps and epochs per second of one process and of several side by side, and the share
 of time that is spent on cutting batches and not on the network.
 
-`python -m benchmarks.loop --device cuda --processes 1 12 --modes eager recorded` trains the plain GCN and both
+`python -m benchmarks.loop --device cuda --processes 1 12 --modes eager recorded compiled` trains the plain GCN and both
 identity-aware versions on ENZYMES (node clustering); `--data ogbg-molhiv` on molecules (graph classification). Batches
-have 128 graphs.
+have 128 graphs. Recorded steps are replayed as CUDA graphs, and compiled ones are recorded too.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from idgnn.training.trainer import Trainer
 from idgnn.writing import write_text
 
 Figures = dict[str, float]
+MODES = ("eager", "recorded", "compiled")
 NAMES = {"none": "plain GNN", "fast": "ID-GNN-Fast", "full": "ID-GNN-Full"}
 TASKS = {"ENZYMES": "node-clustering", "ogbg-molhiv": "graph-classification"}
 
@@ -43,7 +44,12 @@ class Loop:
     conv: str
     device: str
     seconds: float
-    recorded: bool
+    mode: str
+
+    @property
+    def recorded(self) -> bool:
+        """Whether steps are replayed."""
+        return self.mode != "eager"
 
 
 def main() -> None:
@@ -54,19 +60,19 @@ def main() -> None:
     parser.add_argument("--processes", type=int, nargs="+", default=[1])
     parser.add_argument("--seconds", type=float, default=10, help="how long each is measured")
     parser.add_argument("--conv", default="gcn")
-    parser.add_argument("--modes", nargs="+", default=["eager"], choices=["eager", "recorded"], help="as CUDA graphs?")
+    parser.add_argument("--modes", nargs="+", default=["eager"], choices=MODES)
     parser.add_argument("--output", type=Path, default=None)
     options = parser.parse_args()
     rows = []
     for data, mode, processes in product(options.data, options.modes, options.processes):
         load(data)  # into the cache, before many processes ask for it
-        loop = Loop(data, options.conv, options.device, options.seconds, mode == "recorded")
+        loop = Loop(data, options.conv, options.device, options.seconds, mode)
         rows += measured(loop, processes)
     table = Table("data", "network", "mode", "processes", "steps/s", "epochs/s", "cutting", title=options.device)
     for row in rows:
-        mode, share = ("recorded", "") if row["recorded"] else ("eager", f"{row['outside']:.1%}")
+        share = "" if row["outside"] is None else f"{row['outside']:.1%}"
         figures = [f"{row['steps_per_second']:.1f}", f"{row['epochs_per_second']:.2f}", share]
-        table.add_row(row["data"], row["network"], mode, str(row["processes"]), *figures)
+        table.add_row(row["data"], row["network"], row["mode"], str(row["processes"]), *figures)
     Console().print(table)
     if options.output is not None:
         record = describe(options.device) | {"figures": rows}
@@ -84,7 +90,7 @@ def measured(loop: Loop, processes: int) -> list[dict]:
                 "data": loop.data,
                 "network": name,
                 "conv": loop.conv,
-                "recorded": loop.recorded,
+                "mode": loop.mode,
                 "processes": processes,
                 "steps_per_second": rate,
                 "epochs_per_second": rate / each[0]["steps_per_epoch"],
@@ -103,19 +109,22 @@ def side_by_side(loop: Loop, processes: int) -> list[dict[str, Figures]]:
 
 
 def worker(number: int, barrier, results, loop: Loop) -> None:
-    """One process: an epoch to warm up, then as many as fit into the time; one network after the other."""
+    """One process: epochs to warm up, then as many as fit into the time; one network after the other."""
     if loop.device != "cpu":
         torch.set_num_threads(1)
     problem = make_problem(load(loop.data), TaskSettings(name=TASKS[loop.data]))  # type: ignore[arg-type]
     # As in a long run: a look at the validation part every tenth epoch.
-    redeal = 50 if loop.recorded else 1
-    options = TrainOptions(epochs=10**6, eval_every=10, device=loop.device, redeal=redeal, record=loop.recorded)
+    redeal, compile_ = 50 if loop.recorded else 1, loop.mode == "compiled"
+    options = TrainOptions(
+        epochs=10**6, eval_every=10, device=loop.device, redeal=redeal, record=loop.recorded, compile=compile_
+    )
     found = {}
     for identity in NAMES:
         settings = ModelSettings(loop.conv, identity)  # type: ignore[arg-type]
         model = build(settings, problem.level, problem.in_channels, problem.objective.num_outputs, None)
         trainer = Trainer(model, problem, options)
-        trainer.train_epoch()
+        for _ in range(redeal + 1):  # until the graphs were dealt into new batches
+            trainer.train_epoch()
         trainer.evaluate()
         barrier.wait()
         start, steps, epochs = time.perf_counter(), 0, 0

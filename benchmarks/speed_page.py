@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.loop import MODES
 from benchmarks.page import record, table, where
 from idgnn.writing import write_text
 
@@ -31,7 +32,7 @@ graph per source. Products of a few thousand rows do not fill a large GPU, so fe
 LOOP = """\
 Steps of training a second with a GCN in batches of 128 graphs, all processes together, and the share of a step that
 goes into cutting its batch out of the dataset. *Recorded* steps are replayed as CUDA graphs (`idgnn train --record
---redeal 50`), and a batch is cut once for 50 replays.
+--redeal 50`), and a batch is cut once for 50 replays. *Compiled* ones are recorded too (`--compile`).
 """
 LARGE = """\
 `model.embed`, ID-GNN-Full of width 64 for all nodes. Ego networks of PubMed are timed on {sample} nodes and scaled.
@@ -62,7 +63,7 @@ def page() -> str:
             *table(("a copy per source, as a multiple of ID-GNN-Full", "8 graphs", "64 graphs"), pair_rows(gpu)),
             "\n## The training loop\n",
             source("loop_cpu", "python -m benchmarks.loop"),
-            source("loop_h200", "python -m benchmarks.loop --device cuda --processes 1 12 --modes eager recorded"),
+            source("loop_h200", f"python -m benchmarks.loop --device cuda --processes 1 12 --modes {' '.join(MODES)}"),
             "The same with `--data ogbg-molhiv --processes 1`: 33 thousand molecules, 258 batches an epoch.\n",
             LOOP,
             *table(("", "processes", "plain GNN", "ID-GNN-Fast", "ID-GNN-Full", "cutting"), loop_rows()),
@@ -156,16 +157,16 @@ def loop_rows() -> Iterable[list[str]]:
     """One row for each way to train, one column for each network."""
     for name, place in (("loop_cpu", "CPU"), ("loop_h200", "H200")):
         found = records(name)
-        for key in dict.fromkeys((each["data"], each["recorded"], each["processes"]) for each in found):
-            data, recorded, processes = key
-            each = [one for one in found if (one["data"], one["recorded"], one["processes"]) == key]
-            shares = [one["outside"] for one in each if not recorded]
-            mode = "" if place == "CPU" else ", recorded" if recorded else ", eager"
+        for key in dict.fromkeys((each["data"], each["mode"], each["processes"]) for each in found):
+            data, mode, processes = key
+            each = [one for one in found if (one["data"], one["mode"], one["processes"]) == key]
+            shares = [one["outside"] for one in each if one["outside"] is not None]
+            how = "" if place == "CPU" else f", {mode}"
             yield [
-                f"{data}, {place}{mode}",
+                f"{data}, {place}{how}",
                 str(processes),
                 *(rate(one["steps_per_second"]) for one in each),
-                "" if recorded else f"{min(shares):.0%} to {max(shares):.0%}",
+                "" if not shares else f"{min(shares):.0%} to {max(shares):.0%}",
             ]
 
 

@@ -28,6 +28,13 @@ def test_replayed_steps_train_as_steps_do(task):
 
 
 @on_a_gpu
+def test_compiled_steps_are_replayed_too():
+    problem, compiled = problem_for("node-clustering"), replace(REPLAYED, compile=True)
+    recorded, plain = (trainer_for(problem, replace(compiled, record=record)) for record in (True, False))
+    assert losses(recorded) == pytest.approx(losses(plain), rel=1e-4)
+
+
+@on_a_gpu
 def test_a_recording_is_not_spoilt_by_cuda_graphs_among_the_garbage():
     recorder, x = Recorder(), torch.ones(3, device="cuda")
     for _ in range(10):

@@ -43,7 +43,7 @@ class TrainOptions:
     record: bool = False
     """On CUDA: record the step of each batch as a CUDA graph, and replay it until the next deal (set redeal to 50)."""
     compile: bool = False
-    """Compile the network with torch.compile; the first epoch then takes minutes."""
+    """Compile the network with torch.compile; the first epochs then take half a minute or more."""
 
     def __post_init__(self) -> None:
         check_choices(self)
