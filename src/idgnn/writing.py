@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,7 +12,7 @@ from uuid import uuid4
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary name beside `path` to write to; it takes the name `path` if all goes well, and is gone otherwise."""
-    temporary = path.with_name(f".{path.name}.{uuid4().hex[:8]}")  # of its own: others may write the same file
+    temporary = path.with_name(f".{path.name}.{uuid4().hex[:8]}.part")  # of its own: others may write the same file
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.touch()
@@ -24,6 +25,13 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Deletes the temporary files that killed processes left in a folder; nobody may be writing to it."""
+    for path in folder.glob(".*.part"):
+        if re.fullmatch(r"\..+\.[0-9a-f]{8}\.part", path.name) and path.is_file():
+            path.unlink()
 
 
 def write_text(path: Path, text: str) -> None:

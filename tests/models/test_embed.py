@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.nn import GATv2Conv, GCNConv, PNAConv, SAGEConv, TAGConv, TransformerConv
+from torch_geometric.nn import GCN, GATv2Conv, GCNConv, PNAConv, SAGEConv, TAGConv, TransformerConv
 
 from idgnn import IDGNN
 from idgnn.experiments.released.network import ReleasedEncoder
@@ -136,8 +136,20 @@ def test_little_memory_means_many_chunks(kind, undirected):
     assert_same(model.embed(data, memory=memory), in_one_piece(model, data, None), 1e-9)
 
 
+class Residual(torch.nn.Module):
+    """A layer inside a module of its own."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv = GCNConv(in_channels, out_channels)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return x + self.conv(x, edge_index)
+
+
 FOREIGN = {
     "gcn": GCNConv,
+    "residual": Residual,
     "gatv2": lambda i, o: GATv2Conv(i, o, edge_dim=EDGE_DIM),
     "sage": lambda i, o: SAGEConv(i, o, aggr="max"),
     "transformer": lambda i, o: TransformerConv(i, o, edge_dim=EDGE_DIM),
@@ -302,6 +314,15 @@ def test_a_layer_that_mixes_rows_is_refused():
 
     with pytest.raises(ValueError, match="cannot be made identity-aware exactly"):
         IDGNN(CHANNELS, 8, 2, conv=Mixing).double().embed(GRAPHS["any"])
+
+
+def test_a_block_of_several_layers_is_refused():
+    data = GRAPHS["any"]
+    model = IDGNN(CHANNELS, 8, 2, num_layers=2, conv=lambda i, o: GCN(i, o, num_layers=2, out_channels=o)).double()
+    with pytest.raises(ValueError, match="4 rounds of messages in all, expected 2"):
+        model.embed(data)
+    with pytest.raises(ValueError, match="4 rounds of messages in all, expected 2"):
+        model(data.x, data.edge_index)
 
 
 @pytest.mark.parametrize(

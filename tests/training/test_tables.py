@@ -11,7 +11,6 @@ from torch_geometric.data import Data
 from idgnn.tasks.part import stack
 from idgnn.training import tables
 from idgnn.training.tables import answer_columns, named, query_columns, write_table
-from idgnn.writing import replacing, write_text
 
 TABLE = {
     "graph": ["first", "zweiter, mit Komma", 'with "quotes"'],
@@ -73,17 +72,6 @@ def test_a_table_is_never_half_there(tmp_path, monkeypatch, name):
         write_table(longer if name.endswith("csv") else TABLE, path)
     assert path.read_bytes() == b"what was there before"
     assert list(tmp_path.iterdir()) == [path], "nothing is left lying around"
-
-
-def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "deep" / "file.txt"
-    write_text(path, "one ü")
-    assert path.read_text(encoding="utf-8") == "one ü"
-    with pytest.raises(KeyboardInterrupt), replacing(path) as temporary:
-        temporary.write_text("two")
-        assert path.read_text(encoding="utf-8") == "one ü"
-        raise KeyboardInterrupt
-    assert path.read_text(encoding="utf-8") == "one ü" and list(path.parent.iterdir()) == [path]
 
 
 def two_graphs() -> list[Data]:

@@ -229,9 +229,13 @@ def test_there_is_nothing_to_go_on_with(tmp_path):
 
 def test_a_run_that_was_killed_before_it_began_is_started_again(tmp_path):
     (tmp_path / ".lock").touch()
+    (tmp_path / ".run.json.0123abcd.part").touch()
+    (tmp_path / ".gitignore").write_text("*")
+    (tmp_path / ".git").mkdir()
     with pytest.raises(ValueError, match=r"nothing was trained in .* yet: .* Start the run again, without --resume"):
         RunFolder(tmp_path).read()
     start(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == KEPT | {".lock", ".gitignore", ".git"}
 
 
 def test_a_file_is_no_run(tmp_path):

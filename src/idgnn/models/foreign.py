@@ -34,4 +34,11 @@ def check_exact(
 
     :func:`idgnn.identity_aware` compares a model with brute force at its first call; so do we with a copy of the chain.
     """
-    identity_aware(Chain(layers))(x.detach(), edge_index, edge_attr=edge_attr, edge_weight=edge_weight)
+    chain = Chain(layers)
+    aware = identity_aware(chain)
+    aware(x.detach(), edge_index, edge_attr=edge_attr, edge_weight=edge_weight)
+    if aware.num_layers != len(chain.layers):
+        raise ValueError(
+            f"conv makes layers of {aware.num_layers} rounds of messages in all, expected {len(chain.layers)}, one for "
+            f"each. Let it make layers of one round, or make a whole model identity-aware: idgnn.identity_aware(model)."
+        )

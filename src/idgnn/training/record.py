@@ -13,7 +13,7 @@ from typing import Any
 
 from idgnn.training.epoch import Epoch
 from idgnn.training.settings import RunSettings
-from idgnn.writing import write_text
+from idgnn.writing import remove_leftovers, write_text
 
 RUN, METRICS, CHECKPOINT, PREDICTIONS = "run.json", "metrics.jsonl", "checkpoint.safetensors", "predictions.csv"
 LOCK = ".lock"  # from before the run begins
@@ -128,9 +128,7 @@ class RunFolder:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise ValueError(f"another process is training in {self.path}. Wait for it, or use another.") from None
-            for left in self.path.glob(".*"):  # temporary files of a process that was killed
-                if left.name != LOCK:
-                    left.unlink()
+            remove_leftovers(self.path)
             try:
                 yield
             finally:

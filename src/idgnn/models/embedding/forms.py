@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from idgnn.identity.chunks import Chunk, cut
 from idgnn.identity.lookup import Lookup
 from idgnn.identity.rounds import Round
+from idgnn.layers.identity_aware import IdentityAwareLayer, IdentityAwareModel
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.models.embedding.part import Part, States, colours_of, degree_of, messages, part_of
 
@@ -98,7 +99,8 @@ class Foreign(Form):
     def plain(self, layer: int, states: Tensor, nodes: Tensor) -> Tensor:
         """A round on plain states, of all nodes."""
         conv = self.layers[layer]
-        return conv(states, self.edge_index, **self._options(None)).index_select(0, nodes)
+        plain = conv.module if isinstance(conv, (IdentityAwareLayer, IdentityAwareModel)) else conv
+        return plain(states, self.edge_index, **self._options(None)).index_select(0, nodes)
 
     def own(self, layer: int, chunk: Chunk, edges: Any, states: States, rows: Tensor, most: float) -> Tensor:
         """A round for rows of a chunk, in one call."""
