@@ -134,6 +134,12 @@ def test_a_graph_without_nodes_gives_an_empty_identity_graph():
     assert graph.query_row.numel() == 0
 
 
+def test_faces_of_a_batch_name_the_nodes_of_their_graph():
+    triangle = Data(num_nodes=3, edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), face=torch.tensor([[0], [1], [2]]))
+    found = Batch.from_data_list([identity_graph(triangle, 2)] * 2)
+    assert found.face.tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
 def test_a_graph_without_nodes_does_not_disturb_its_batch():
     nothing = Data(x=torch.empty(0, 1), edge_index=torch.empty(2, 0, dtype=torch.long))
     listed = [path(2), nothing, path(3)]

@@ -313,6 +313,17 @@ def test_autocast_to_bfloat16_trains_and_stays_close(conv, identity):
         assert parameter.grad.isfinite().all(), name
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("conv", CONVS)
+def test_a_network_of_half_precision_runs(conv, dtype):
+    data = ladder()
+    edge = edge_of(conv, data)
+    model = network(conv).eval()
+    exact = model(data.x, data.edge_index, **edge)
+    out = model.to(dtype)(data.x.to(dtype), data.edge_index, **{name: each.to(dtype) for name, each in edge.items()})
+    assert out.dtype == dtype and (out - exact).abs().max() <= 0.05 * exact.abs().max().clamp(min=1)
+
+
 def test_autocast_with_edge_weights():
     data = ladder()
     model = network("gcn").eval()

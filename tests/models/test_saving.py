@@ -5,6 +5,7 @@ import os
 import pathlib
 import pickle
 
+import numpy as np
 import pytest
 import safetensors.torch
 import torch
@@ -165,3 +166,8 @@ def test_damaged_files_are_refused_by_name(folder, name):
     damage(folder)
     with pytest.raises(ValueError, match=says):
         IDGNN.load(folder)
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    IDGNN(np.int64(3), 8, 2).save(tmp_path)
+    assert IDGNN.load(tmp_path).settings["in_channels"] == 3

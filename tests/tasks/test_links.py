@@ -165,11 +165,12 @@ def test_a_complete_graph_has_no_negatives():
     assert yes and not no
 
 
-def test_directed_graphs_are_asked_in_the_direction_they_have():
+@pytest.mark.parametrize("schema", [Schema(directed=True), None], ids=["said", "seen"])
+def test_directed_graphs_are_asked_in_the_direction_they_have(schema):
     rng = random.Random(0)
     edges = {(u, v) for u, v in ((rng.randrange(12), rng.randrange(12)) for _ in range(60)) if u < v}
     graph = Data(x=torch.ones(12, 1), edge_index=torch.tensor(sorted(edges)).t())
-    dataset = Dataset("python", [graph], Schema(directed=True))
+    dataset = Dataset("python", [graph], schema)
     problem = make_problem(dataset, LINKS, 0)
     for part in every_part(problem).values():
         yes, no = asked_in(part)

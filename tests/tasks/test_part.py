@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from torch_geometric.data import Batch, Data
 
 from idgnn.tasks.links import LinkPart
-from idgnn.tasks.part import Part, stack
+from idgnn.tasks.part import Part, as_list, stack
 from tests.laws.graphs import CHANNELS, EDGE_DIM, graphs, pairs, roots
 
 NO_NODES = Data(
@@ -140,3 +140,12 @@ def test_queries_outside_of_their_graph_are_refused(query):
     fine = torch.zeros_like(query)
     with pytest.raises(ValueError, match="2 nodes"):
         stack("pair" if query.dim() == 2 else "node", [two, two], [query, fine])
+
+
+def test_a_batch_is_its_graphs():
+    listed = [Data(x=torch.ones(size, 1), edge_index=torch.tensor([[0], [1]])) for size in (2, 3)]
+    found = as_list(Batch.from_data_list(listed))
+    assert [graph.num_nodes for graph in found] == [2, 3]
+    assert all(torch.equal(graph.edge_index, torch.tensor([[0], [1]])) for graph in found)
+    with pytest.raises(ValueError, match=r"a batch that cannot be taken apart.* Give a list"):
+        as_list(Batch(x=torch.ones(2, 1), edge_index=torch.tensor([[0], [1]]), batch=torch.tensor([0, 0])))

@@ -111,6 +111,17 @@ def test_a_callback_hears_of_everything_in_order():
     assert epochs == run.epochs and len(epochs) == 3 and end == run.result
 
 
+def test_what_has_begun_is_ended_if_another_callback_cannot_begin():
+    class Offline(Diary):
+        def begin(self, record, num_parameters):
+            raise RuntimeError("no network")
+
+    diary, offline, task = Diary(), Offline(), "graph-classification"
+    with pytest.raises(RuntimeError, match="no network"):
+        train(graphs_for(task), settings_for(task), model=SMALL, training=QUICK, callbacks=[diary, offline])
+    assert len(diary.seen) == 2 and diary.seen[-1] is None and not offline.seen
+
+
 def test_a_callback_hears_of_an_interruption():
     diary, task = Diary(stop_after=2), "graph-classification"
     with pytest.raises(KeyboardInterrupt):

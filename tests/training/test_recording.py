@@ -54,6 +54,23 @@ def test_a_recording_is_not_spoilt_by_cuda_graphs_among_the_garbage():
         gc.set_threshold(*thresholds)
 
 
+@on_a_gpu
+def test_an_error_while_recording_is_told_and_the_next_recording_is_a_new_one():
+    recorder, x = Recorder(), torch.ones(3, device="cuda")
+
+    def large(fails):
+        y = x * 2
+        if fails:
+            raise torch.OutOfMemoryError("no more")
+        return y
+
+    recorder.run("warm", lambda: False, large)
+    with pytest.raises(torch.OutOfMemoryError, match="no more"):
+        recorder.run("large", lambda: True, large)
+    for _ in range(2):
+        assert recorder.run("small", lambda: False, large).tolist() == [2, 2, 2]
+
+
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=on_a_gpu)])
 def test_what_was_recorded_goes_when_its_trainer_goes(device):
     options = replace(QUICK, device=device, redeal=3, record=device != "cpu", eval_every=3)

@@ -129,7 +129,7 @@ class Stop(Callback):
 
 @pytest.mark.parametrize("task", ["node-classification", "link-prediction"])
 def test_a_run_repeats_and_resumes_bit_for_bit(task, tmp_path):
-    graph, options = graph_for(task), replace(ROOTS, fanout=(4, 3), epochs=4)
+    graph, options = graph_for(task), replace(ROOTS, fanout=[4, 3], epochs=4)  # a list will do
 
     def run(folder: str, **more):
         return train(graph, task, model=SMALL, training=options, folder=tmp_path / folder, **more)

@@ -235,7 +235,7 @@ def test_options_that_cannot_be_meant_are_refused(options, sentence):
         TrainOptions(**options)
 
 
-@pytest.mark.parametrize("device", ["cuda:77", "gpu", "coffee machine", "meta"])
+@pytest.mark.parametrize("device", ["cuda:77", "gpu", "coffee machine", "meta", "mps"])
 def test_a_device_that_is_not_there_is_refused(device):
     with pytest.raises(ValueError, match=f"device {device!r} cannot be used here .* Use cpu, or auto"):
         trainer_for(problem_for("graph-classification"), replace(QUICK, device=device))

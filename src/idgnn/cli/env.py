@@ -22,7 +22,7 @@ REQUIRED = (
     "matplotlib",
     "psutil",
 )
-OPTIONAL = ("pyarrow", "tensorboard", "wandb", "mlflow", "scipy", "ogb")
+OPTIONAL = ("pyarrow", "tensorboard", "wandb", "mlflow", "scipy")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,6 @@ def _devices() -> Iterator[tuple[str, str]]:
             f"no device (PyTorch was built {f'for {torch.version.cuda}' if torch.version.cuda else 'without it'})",
         )
     yield "cuDNN", str(torch.backends.cudnn.version() or "none")
-    yield "MPS", "yes" if torch.backends.mps.is_available() else "no"
     yield "threads of PyTorch", f"{torch.get_num_threads()} (OMP_NUM_THREADS: {_variable('OMP_NUM_THREADS')})"
 
 

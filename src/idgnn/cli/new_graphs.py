@@ -30,7 +30,7 @@ class NewGraphs:
     """For networks that look at pairs: a table with the columns source, target and, if there are many graphs, graph.
     Answers come graph by graph. They depend on which node is the source, in undirected graphs too."""
     device: str = "auto"
-    """cpu, cuda, cuda:1, mps; auto takes a GPU if there is one."""
+    """cpu, cuda, cuda:1; auto takes a GPU if there is one."""
 
     def load(self) -> tuple[Run, list[Data], list[Tensor] | None]:
         """The run, the graphs, and for each of them the pairs that are asked about."""

@@ -44,6 +44,6 @@ class Selection:
     min_nodes: int = 0
     """Graphs with fewer nodes are left out."""
     min_edges: int = 0
-    """Graphs with fewer edges (both directions counted) are left out."""
+    """Graphs with fewer edges (both directions counted) are left out; with smallest, they come last."""
     smallest: int | None = None
     """How many of the smallest of the others are used."""

@@ -113,7 +113,8 @@ def _edge_bytes(data: Data) -> int:
 def free_memory(device: torch.device) -> int:
     """Bytes that nobody uses at the moment."""
     if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # kept by PyTorch
+        return torch.cuda.mem_get_info(device)[0] + unused
     return psutil.virtual_memory().available
 
 

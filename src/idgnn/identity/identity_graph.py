@@ -72,7 +72,7 @@ class IdentityGraph(Data):
             return self.num_edges
         if key == "edge":
             return self.plain_edge.numel()
-        if key == "node" or ("index" in key and key != "edge_index"):
+        if key in ("node", "face") or ("index" in key and key != "edge_index"):
             return self.plain_row.numel()
         return super().__inc__(key, value, *args, **kwargs)
 

@@ -113,6 +113,12 @@ class IdentityConv(nn.Module):
             if not taken:
                 raise ValueError(f"the layer {self.conv!r} has no use for {name}. Leave it out, or use another layer.")
             check_edge_rows(values, edge_index.size(1), name)
+            dtype = next(self.parameters()).dtype
+            if values.dtype != dtype and not torch.is_autocast_enabled(values.device.type):
+                raise ValueError(
+                    f"{name} has dtype {values.dtype}, expected that of the layer, {dtype}. Convert it with "
+                    f"{name}.to({dtype})."
+                )
         if edge_attr is not None and edge_attr.shape[1:] != (self.edge_dim,):
             raise ValueError(
                 f"edge_attr has shape {list(edge_attr.shape)}, expected [num_edges, {self.edge_dim}]: the layer was "

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
@@ -24,7 +25,8 @@ class Saved(nn.Module):
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the model into `folder`, which is made if it is not there."""
-        for name, value in _flat(self.settings):
+        settings = _of_python(self.settings)
+        for name, value in _flat(settings):
             if not isinstance(value, str | int | float | bool | None):
                 raise ValueError(
                     f"the model was made with {name}={value!r}, which is code and cannot be written to a file. Save "
@@ -32,7 +34,7 @@ class Saved(nn.Module):
                 )
         folder = Path(folder)
         state = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
-        text = json.dumps({"class": type(self).__name__, "settings": self.settings}, indent=2) + "\n"
+        text = json.dumps({"class": type(self).__name__, "settings": settings}, indent=2) + "\n"
         # Both files are complete before either takes its name, so that a failure leaves what was there.
         with replacing(folder / _WEIGHTS) as weights:
             save_file(state, weights)
@@ -61,6 +63,13 @@ class Saved(nn.Module):
         except (SafetensorError, RuntimeError) as error:
             raise ValueError(f"{folder / _WEIGHTS} does not hold the weights of this model: {error}") from None
         return model
+
+
+def _of_python(value: Any) -> Any:
+    """The same, with numbers of numpy as numbers of Python."""
+    if isinstance(value, dict):
+        return {name: _of_python(each) for name, each in value.items()}
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _flat(settings: dict[str, Any]) -> Iterator[tuple[str, Any]]:

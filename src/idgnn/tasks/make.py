@@ -12,6 +12,8 @@ from torch_geometric.data import Data
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.labels import graph_clustering, node_clustering, shortest_paths
 from idgnn.graphs.splits import Split, k_fold, provided, random_split
+from idgnn.identity.adjacency import is_symmetric
+from idgnn.identity.checks import check_graph, edges_of
 from idgnn.tasks.asked import advice, asked, stacked_queries
 from idgnn.tasks.class_names import class_names
 from idgnn.tasks.links import links_of_many_graphs, links_of_one_graph
@@ -106,7 +108,7 @@ def _one_graph(dataset: Dataset, settings: TaskSettings, seed: int) -> Problem:
 def _links(dataset: Dataset, settings: TaskSettings, seed: int) -> Problem:
     """Graphs are held out, and of every graph edges; of a single graph edges alone."""
     generator = torch.Generator().manual_seed(seed)
-    directed = dataset.schema is not None and dataset.schema.directed
+    directed = _is_directed(dataset)
     if len(dataset) == 1:
         if settings.split != "random":
             raise ValueError(
@@ -120,6 +122,13 @@ def _links(dataset: Dataset, settings: TaskSettings, seed: int) -> Problem:
         parts, ids = links_of_many_graphs(dataset.graphs, split, settings.supervision, generator, directed)
     held_out = {name: part.epoch(generator) for name, part in parts.items() if name != "train"}
     return Problem("pair", Links(), parts["train"], held_out, ids)
+
+
+def _is_directed(dataset: Dataset) -> bool:
+    """Whether a link has a direction: as the files were said to be, else if any edge is without its reverse."""
+    if dataset.schema is not None:
+        return dataset.schema.directed
+    return not all(is_symmetric(edges_of(graph), check_graph(graph)) for graph in dataset.graphs)
 
 
 def _split(

@@ -8,7 +8,7 @@ from typing import Self
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from idgnn.identity.checks import check_graph, check_pairs, check_roots
 from idgnn.identity.cutting import Cutter
@@ -73,9 +73,11 @@ class Part:
 
 
 def as_list(data: Data | Sequence[Data]) -> list[Data]:
-    """A graph, or graphs, as a list."""
+    """A graph, graphs, or a batch of them, as a list."""
     try:
-        graphs = [data] if isinstance(data, Data) else list(data)
+        graphs: list = data.to_data_list() if isinstance(data, Batch) else [data] if isinstance(data, Data) else [*data]
+    except RuntimeError as error:  # a batch that was not made from a list
+        raise ValueError(f"the graphs are a batch that cannot be taken apart: {error} Give a list.") from None
     except TypeError:
         raise ValueError(f"the graphs are {data!r}, expected torch_geometric.data.Data, or a list of them.") from None
     for graph in graphs:

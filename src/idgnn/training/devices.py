@@ -10,11 +10,13 @@ from idgnn.identity.cost import TooLargeError
 def choose_device(name: str) -> torch.device:
     """The device of that name; `"auto"` is a GPU if there is one."""
     if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
     except (RuntimeError, TypeError):  # which lists twenty devices that nobody here has
-        raise _refusal(name, "there is none of that name; GPUs are called cuda, cuda:1 or mps") from None
+        raise _refusal(name, "there is none of that name; GPUs are called cuda or cuda:1") from None
+    if device.type == "mps":
+        raise _refusal(name, "it has no 64-bit numbers, which counts and metrics are made of")
     if device.type == "meta":
         raise _refusal(name, "it holds no numbers")
     try:

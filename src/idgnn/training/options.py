@@ -35,7 +35,7 @@ class TrainOptions:
     refresh: bool = False
     """Before each look, average BatchNorm's statistics over all training batches: running ones lag at high rates."""
     device: str = "auto"
-    """cpu, cuda, cuda:1, mps; auto takes a GPU if there is one."""
+    """cpu, cuda, cuda:1; auto takes a GPU if there is one."""
     precision: Literal["float32", "bf16"] = "float32"
     """bf16: products of matrices in bfloat16 (autocast), all else in float32."""
     redeal: int = 1
@@ -63,6 +63,7 @@ class TrainOptions:
                 f"fanout is {self.fanout if given is None else list(given)!r}, expected whole numbers of at least 1, "
                 "or -1 for all: the most in-neighbours of a node in each hop, for example 15 10 5."
             )
+        object.__setattr__(self, "fanout", tuple(given))  # as it is when it has been read from a file
         if self.roots is None:
             if self.fanout or self.workers:
                 name = "fanout" if self.fanout else "workers"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -69,8 +69,11 @@ class Recorder:
             graph.capture_begin(self._pool, capture_error_mode="thread_local")
             try:
                 result = function(inputs)
-            finally:
-                graph.capture_end()
+            except BaseException:
+                with suppress(RuntimeError):  # it says that there was an error, not which
+                    graph.capture_end()
+                raise
+            graph.capture_end()
         return Recorded(graph, result, inputs)
 
 

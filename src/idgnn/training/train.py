@@ -152,10 +152,11 @@ def _train(
         epochs = _go_on(files, settings, record, trainer)
     elif written is not None:
         written.begin(settings, record["dataset"], record["task"])
-    for callback in callbacks:
-        callback.begin({"settings": settings.as_dict(), **record}, num_parameters(model))
-    result = None
+    result, begun = None, []
     try:
+        for callback in callbacks:
+            callback.begin({"settings": settings.as_dict(), **record}, num_parameters(model))
+            begun.append(callback)
         for epoch in trainer.epochs():
             epochs.append(epoch)
             if written is not None:
@@ -173,7 +174,7 @@ def _train(
                 written.finish(result)
             processes.wait()
     finally:
-        for callback in callbacks:
+        for callback in begun:
             callback.end(result)
     assert result is not None
     path = None if files is None else files.path

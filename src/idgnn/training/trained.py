@@ -95,7 +95,7 @@ class Run:
             pairs: For each graph the pairs `[2, num_pairs]`, if the network looks at pairs.
             batch_size: Graphs at a time; fewer if memory runs out.
             memory: What this may take on the device: bytes, or a size such as `"4GiB"`. `None` is half of what is free.
-            device: `"cpu"`, `"cuda"`, `"cuda:1"`, `"mps"`; `"auto"` takes a GPU if there is one.
+            device: `"cpu"`, `"cuda"`, `"cuda:1"`; `"auto"` takes a GPU if there is one.
             progress: Whether a bar is shown.
         """
         given, pairs, part = self._asked(graphs, pairs, self.model.level)
