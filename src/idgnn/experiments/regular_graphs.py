@@ -12,6 +12,7 @@ from torch_geometric.nn import global_add_pool
 
 from idgnn.experiments.table1 import LAYERS
 from idgnn.graphs.synthetic import random_regular
+from idgnn.identity.checks import edges_of
 from idgnn.identity.cycle_counts import cycle_counts
 from idgnn.models.idgnn import IDGNN
 
@@ -31,7 +32,7 @@ def measure(arguments: Mapping[str, int | str], seed: int, device: str) -> dict[
     """
     num_nodes, degree, num_graphs = (int(arguments[name]) for name in ("num_nodes", "degree", "num_graphs"))
     graphs = random_regular(num_graphs, num_nodes, degree, seed)
-    edge_index = torch.cat([_edges(graph) + i * num_nodes for i, graph in enumerate(graphs)], dim=1)
+    edge_index = torch.cat([edges_of(graph) + i * num_nodes for i, graph in enumerate(graphs)], dim=1)
     counts = cycle_counts(edge_index, num_graphs * num_nodes, max(LAYERS)).view(num_graphs, num_nodes, -1)
     found: dict[str, dict[str, float]] = {"sum": {}, "multiset": {}, "network": {}, "plain": {}}
     for layers in LAYERS:
@@ -67,8 +68,3 @@ def _represent(graphs: list[Data], layers: int, identity: Literal["full", "none"
         x = torch.ones(batch.num_nodes, 1, dtype=torch.double, device=device)
         parts.append(global_add_pool(model(x, batch.edge_index), batch.batch, batch.num_graphs))
     return torch.cat(parts).cpu()
-
-
-def _edges(graph: Data) -> Tensor:
-    assert graph.edge_index is not None
-    return graph.edge_index

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from idgnn.identity.adjacency import Adjacency, is_symmetric, outgoing, pointers
+from idgnn.identity.adjacency import Adjacency, is_symmetric, outgoing, pointers, spread
 from idgnn.identity.cone import contains
 
 
@@ -116,10 +116,3 @@ class _Side:
         ends = (rows.node[end], rows.node[start]) if reverse else (rows.node[start], rows.node[end])
         pair, edge = links.find(*ends)
         return torch.cat([found[0], start[pair]]), torch.cat([found[1], end[pair]]), torch.cat([found[2], edge])
-
-
-def spread(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """The ranges `first[i] ... first[i] + count[i] - 1` one after the other: which range, and the number in it."""
-    owner = torch.repeat_interleave(count)
-    skip = first - count.cumsum(0) + count
-    return owner, skip.index_select(0, owner) + torch.arange(owner.numel(), device=owner.device)

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from idgnn.identity.adjacency import Adjacency, Links, groups, outgoing
+from idgnn.identity.adjacency import Adjacency, Links, groups, outgoing, spread
 from idgnn.identity.cone import contains
-from idgnn.identity.lookup import spread
 
 
 @dataclass(frozen=True)

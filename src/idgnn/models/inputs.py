@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
-from idgnn.identity.checks import check_edge_index, check_edge_rows, check_rows
+from idgnn.identity.checks import check_edge_index, check_edge_rows, check_graph, check_rows, check_states
 from idgnn.identity.identity_graph import IdentityGraph
+
+if TYPE_CHECKING:
+    from idgnn.models.idgnn import IDGNN
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,19 @@ def given(x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, edge_weight: 
             check_edge_rows(values, edge_index.size(1), name)
     # Integers of another size are converted; what was given stays the same object, since plans are kept by it.
     return Inputs(x, edge_index if edge_index.dtype == torch.long else edge_index.long(), edge_attr, edge_weight)
+
+
+def of_data(data: Data, model: IDGNN, device: torch.device) -> Inputs:
+    """A graph with what the layers take of its edges, on a device. One without features gets the feature 1."""
+    num_nodes, weight = check_graph(data), model.lin_in.weight
+    x = data.x
+    if x is None and model.in_channels == 1:
+        x = torch.ones(num_nodes, 1, dtype=weight.dtype)
+    taken = (data.get(name) if model.takes(name) else None for name in ("edge_attr", "edge_weight"))
+    parts: tuple[Any, ...] = (x, data.edge_index, *taken)  # if there is no x, `given` says so
+    inputs = given(*(part.to(device) if isinstance(part, Tensor) else part for part in parts))
+    check_states(inputs.x, model.in_channels, weight.dtype, "model")
+    return inputs
 
 
 def given_with(

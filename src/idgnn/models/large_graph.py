@@ -9,7 +9,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from idgnn.identity.adjacency import incoming, is_symmetric
-from idgnn.identity.checks import check_graph, check_states
 from idgnn.identity.cone import contains
 from idgnn.identity.cycle_features import cycle_features
 from idgnn.identity.neighbourhood import Caps, Neighbourhood, neighbourhood
@@ -19,7 +18,7 @@ from idgnn.identity.rounds import with_loops
 from idgnn.identity.rows import plain_rows
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.models.idgnn import IDGNN
-from idgnn.models.inputs import given
+from idgnn.models.inputs import of_data
 from idgnn.models.prepared import Prepared
 
 
@@ -42,8 +41,7 @@ class LargeGraph:
                 f"the network is a {type(model).__name__}{layers}, but batches of queries are for an IDGNN with named "
                 "layers alone: expected conv='gcn', 'sage', 'gat', 'gin' or 'gine'."
             )
-        inputs = given(*_on_cpu(model, data))
-        check_states(inputs.x, model.in_channels, model.lin_in.weight.dtype, "model")
+        inputs = of_data(data, model, torch.device("cpu"))
         first.check_edges(inputs.edge_index, inputs.edge_attr, inputs.edge_weight)
         edge_index, self.num_nodes = inputs.edge_index, inputs.num_nodes
         self.num_layers, self.identity = model.num_layers, model.identity
@@ -112,16 +110,6 @@ def check_fanout(fanout: Sequence[int], num_layers: int) -> None:
     for most in fanout:
         if isinstance(most, bool) or not isinstance(most, int) or (most < 1 and most != -1):
             raise ValueError(f"fanout is {list(fanout)}, expected whole numbers of at least 1, or -1 for all.")
-
-
-def _on_cpu(model: IDGNN, data: Data) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-    """Features, edges, and what the layers take of the edges. A graph without features gets the feature 1."""
-    num_nodes = check_graph(data)
-    x = data.x
-    if x is None and model.in_channels == 1:
-        x = torch.ones(num_nodes, 1, dtype=model.lin_in.weight.dtype)
-    attr, weight = (data.get(name) if model.takes(name) else None for name in ("edge_attr", "edge_weight"))
-    return tuple(value.cpu() if isinstance(value, Tensor) else value for value in (x, data.edge_index, attr, weight))  # type: ignore[return-value]
 
 
 def _numbered(near: Neighbourhood, asked: Queries) -> Queries:

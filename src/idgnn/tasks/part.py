@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from idgnn.identity.checks import check_graph, check_pairs, check_roots
+from idgnn.identity.checks import check_graph, check_pairs, check_roots, edges_of
 from idgnn.identity.cutting import Cutter
 from idgnn.tasks.settings import Level
 
@@ -102,7 +102,7 @@ def stack(
     return Part(
         level,
         x=_features(graphs, sizes),
-        edge_index=torch.cat([_edges(graph) + first for graph, first in zip(graphs, start, strict=True)], dim=1),
+        edge_index=torch.cat([edges_of(graph) + first for graph, first in zip(graphs, start, strict=True)], dim=1),
         edge_attr=_all_or_none(graphs, "edge_attr"),
         edge_weight=_all_or_none(graphs, "edge_weight"),
         owner=torch.arange(len(graphs)).repeat_interleave(torch.tensor(sizes)),
@@ -120,11 +120,6 @@ def _check_queries(queries: Sequence[Tensor], sizes: list[int]) -> None:
     for asked, size in zip(queries, sizes, strict=True):
         if asked.numel():
             check_pairs(asked, size) if asked.dim() == 2 else check_roots(asked, size)
-
-
-def _edges(graph: Data) -> Tensor:
-    assert graph.edge_index is not None
-    return graph.edge_index.long()
 
 
 def _features(graphs: Sequence[Data], sizes: list[int]) -> Tensor:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from idgnn.identity.adjacency import pointers
-from idgnn.identity.checks import check_graph, check_states
 from idgnn.identity.cost import TooLargeError, readable
 from idgnn.identity.cycle_features import cycle_features
 from idgnn.identity.identity_graph import UnreachedColourWarning
@@ -26,7 +25,7 @@ from idgnn.models.embedding.forms import Direct, Foreign, Form
 from idgnn.models.embedding.memory import as_bytes, prices
 from idgnn.models.embedding.network import Encoder, Network
 from idgnn.models.foreign import check_exact
-from idgnn.models.inputs import Inputs, given
+from idgnn.models.inputs import Inputs, of_data
 
 if TYPE_CHECKING:
     from idgnn.models.idgnn import IDGNN
@@ -140,14 +139,7 @@ def _exchanges(model: IDGNN) -> bool:
 
 def _inputs(model: IDGNN, data: Data) -> Inputs:
     """The graph, checked, on the device of the network."""
-    num_nodes = check_graph(data)
-    x = data.x
-    if x is None and model.in_channels == 1:
-        x = torch.ones(num_nodes, 1, dtype=model.lin_in.weight.dtype)  # as in training
-    taken = {name: data.get(name) if model.takes(name) else None for name in ("edge_attr", "edge_weight")}
-    weights = model.lin_in.weight
-    inputs = given(*(_to(value, weights.device) for value in (x, data.edge_index, *taken.values())))
-    check_states(inputs.x, model.in_channels, weights.dtype, "model")
+    inputs = of_data(data, model, model.lin_in.weight.device)
     if isinstance(first := model.convs[0], IdentityConv):
         first.check_edges(inputs.edge_index, inputs.edge_attr, inputs.edge_weight)
     elif model.identity == "full" and not model._checked and inputs.edge_index.size(1):
@@ -169,10 +161,6 @@ def _check_layers(model: IDGNN, inputs: Inputs) -> None:
 def _some(queries: Queries, first: int, last: int) -> Queries:
     node = queries.node[first:last]
     return Queries(node, node if queries.own else queries.colour[first:last])
-
-
-def _to(value: Any, device: torch.device) -> Any:
-    return value.to(device) if isinstance(value, Tensor) else value
 
 
 @contextmanager
