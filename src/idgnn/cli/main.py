@@ -42,7 +42,9 @@ _DESCRIPTION = "Identity-aware graph neural networks: train, predict, embed, cou
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line. Exit code 2 is for what the user can put right, 130 for Ctrl-C."""
     warnings.showwarning = _say_warning
-    warnings.filterwarnings("ignore", category=FutureWarning)  # of libraries, for those who write code with them
+    # What libraries tell those who write code with them.
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    warnings.filterwarnings("ignore", "TensorFloat32 tensor cores")
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         _parse(given)()
