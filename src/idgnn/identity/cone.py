@@ -42,6 +42,7 @@ def cones(links: Links, num_layers: int, queries: Queries, symmetric: bool | Non
     if num_nodes == 0:
         yield Cone(into.ptr.new_empty(0), into.ptr.new_empty(0))
         return
+    num_layers = min(num_layers, 2 * num_nodes)  # no route is longer
     # Undirected: what the colour reaches in floor(K / 2) steps is back in as many, and nothing further is.
     mirrored = queries.own and (is_symmetric(links.edge_index, num_nodes) if symmetric is None else symmetric)
     key = torch.unique(queries.colour * num_nodes + queries.node)
@@ -85,6 +86,8 @@ def ball(adjacency: Adjacency, start: Tensor, radius: int, num_nodes: int) -> tu
         )
         steps = torch.full_like(found, step).index_copy(0, torch.searchsorted(found, key), steps)
         key, frontier = found, found[steps == step]
+        if frontier.numel() == 0:  # all that can be reached
+            break
     return key, steps
 
 
@@ -104,15 +107,17 @@ def _distance(key: Tensor, start: Tensor, source: Tensor, target: Tensor, num_la
     position, there = contains(key, start)
     distance[position[there]] = 0
     for _ in range(num_layers):
-        distance = distance.scatter_reduce(0, target, distance[source] + 1, "amin")
+        previous, distance = distance, distance.scatter_reduce(0, target, distance[source] + 1, "amin")
+        if torch.equal(previous, distance):
+            break
     return distance
 
 
 def _chunks(key: Tensor, num_nodes: int, num_layers: int, into: Adjacency, out: Adjacency) -> Iterator[Tensor]:
     """Splits the queries so that each part looks at about `CHUNK` neighbours at most; a colour is never split."""
     colour = key // num_nodes
-    # The neighbours that a search looks at are at most the walks of one step more.
-    one, limit = torch.ones_like(out.degree), out.neighbour.numel() * num_layers + num_nodes
+    # The neighbours that a search looks at are at most the walks of one step more, and at most all there are.
+    one, limit = torch.ones_like(out.degree), out.neighbour.numel() + num_nodes
     ahead = out.walk_sums(one, num_layers // 2 + 1).clamp_(max=limit)[colour]
     behind = into.walk_sums(one, (num_layers - 1) // 2 + 1).clamp_(max=limit)[key % num_nodes]
     first = torch.ones_like(colour, dtype=torch.bool)

@@ -58,7 +58,7 @@ def check_fits(data: Data, links: Links, num_layers: int, queries: Queries, time
         return
     cost, enough = IdentityCost(0, 0, 0), ""
     for cost in _running_cost(data, links, num_layers, queries):
-        if cost.bytes > 8 * free:  # hopeless; counting the rest could take long
+        if cost.bytes > 2 * free:  # hopeless; counting the rest could take long
             enough = "more than "
             break
     if cost.bytes > free:
