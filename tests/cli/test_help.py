@@ -65,11 +65,12 @@ def test_of_the_box_that_tyro_draws_one_sentence_is_kept(arguments, sentence, en
     assert capsys.readouterr().err == f"idgnn: {sentence} See idgnn train --help.\n"
 
 
-def test_an_option_of_another_verb_is_not_what_was_meant(capsys):
+@pytest.mark.parametrize("option", [["--label", "club"], ["--directed"]])
+def test_an_option_of_another_verb_is_not_what_was_meant(option, capsys):
     with pytest.raises(SystemExit):
-        main(["predict", "runs/mine", "--label", "club"])
+        main(["predict", "runs/mine", *option])
     said = capsys.readouterr().err
-    assert "--label" in said and "Did you mean" not in said
+    assert option[0] in said and "Did you mean" not in said
 
 
 def test_the_version_is_told(capsys):

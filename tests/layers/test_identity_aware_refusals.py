@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, MessagePassing
 from torch_geometric.utils import scatter
 
+from idgnn import IDGNN
 from idgnn.identity.identity_graph import identity_graph
 from idgnn.layers.identity_aware import identity_aware
 from tests.layers.wrapped import EDGES, NOBODY, NUM_NODES, features
@@ -205,6 +206,36 @@ def test_what_the_model_cannot_take_is_told_in_its_own_words_and_shapes() -> Non
         model(x[:, :1], EDGES)
 
 
+class RowsOfItsOwn(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.place, self.conv = nn.Parameter(torch.rand(NUM_NODES, 4)), GCNConv(4, 2)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.conv(x + self.place, edge_index)
+
+
+class NothingButEdges(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.nodes, self.conv = nn.Embedding(NUM_NODES, 4), GCNConv(4, 2)
+
+    def forward(self, edge_index: Tensor) -> Tensor:
+        return self.conv(self.nodes.weight, edge_index)
+
+
+def test_what_a_model_keeps_for_each_node_has_to_be_an_argument() -> None:
+    with pytest.raises(ValueError, match=r"RowsOfItsOwn keeps 'place' \[7, 4\], a row for each node.* as an argument"):
+        identity_aware(RowsOfItsOwn())(features(), EDGES)
+    with pytest.raises(ValueError, match=r"NothingButEdges takes no features.* has to be an argument"):
+        identity_aware(NothingButEdges())(EDGES)
+
+
+def test_models_of_ours_are_made_identity_aware() -> None:
+    with pytest.raises(ValueError, match=r"IDGNN has layers .* Make it with identity='full'"):
+        identity_aware(IDGNN(4, 8, 2, identity="none"))
+
+
 def test_bad_arguments() -> None:
     x, model = features(), identity_aware(pyg.GCN(4, 8, 2))
     graph = identity_graph(Data(x=x, edge_index=EDGES), num_layers=1)
@@ -228,6 +259,9 @@ def test_bad_arguments() -> None:
         model(x, EDGES + 3)
     with pytest.raises(ValueError, match="whole numbers"):
         model(x, EDGES.double())
+    for name in ("edge_weight", "edge_attr"):
+        with pytest.raises(ValueError, match=f"{name} has 3 rows but edge_index has 14 edges"):
+            model(x, EDGES, **{name: torch.ones(3)})
     with pytest.raises(ValueError, match="x of type NoneType"):
         model(None, EDGES)
     with pytest.raises(ValueError, match="to_edge_index"):

@@ -181,6 +181,7 @@ def test_any_pyg_layer_gives_the_same_on_identity_graph_and_ego_networks(name):
         torch.testing.assert_close(graph, model(x, data.edge_index, queries=queries, engine="ego"))
         built = identity_graph(data, 3, queries)
         torch.testing.assert_close(graph, model(x, data.edge_index, graph=built))
+        torch.testing.assert_close(graph, model(x, built.edge_index.clone(), graph=built))
     assert model(x, data.edge_index, queries=PAIRS).shape == (5, OUT)
 
 

@@ -40,7 +40,8 @@ def test_what_is_loaded_is_what_was_saved(tmp_path, conv, identity):
     loaded = IDGNN.load(str(tmp_path / "deep" / "er"))
     assert loaded.settings == model.settings
     assert set(loaded.state_dict()) == set(model.state_dict())
-    ours, theirs = (one.eval()(data.x, data.edge_index, **edge_of(conv, data)) for one in (model, loaded))
+    assert model.training and not loaded.training
+    ours, theirs = (one(data.x, data.edge_index, **edge_of(conv, data)) for one in (model.eval(), loaded))
     assert torch.equal(ours, theirs)
 
 

@@ -52,8 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(130)
     except BrokenPipeError:  # whoever reads our output has seen enough
         sys.exit(0)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         _fail(str(error))
+    except OSError as error:
+        _fail(f"{error.filename} cannot be used: {error.strerror.lower()}." if error.strerror else str(error))
 
 
 def _parse(given: list[str]) -> Callable[[], None]:
@@ -78,7 +80,7 @@ def _parse(given: list[str]) -> Callable[[], None]:
         first = re.sub(r"^Error parsing (--\S+: )?(\S+: )?", r"\1", first).rstrip(".")
         first, close = _choice(first)
         guess = close or [lines[i + 1].split()[0] for i, line in enumerate(lines) if line == "Perhaps you meant:"]
-        guess = [each for each in guess if each not in given]  # which tyro has seen, at another verb
+        guess = [name for each in guess if (name := each.rstrip(",")) not in given]  # which is of another verb
         hint = f" Did you mean {guess[0]}?" if guess else ""
         verb = f"{given[0]} " if given and given[0] in _VERBS else ""
         _fail(f"{first}.{hint} See idgnn {verb}--help.")

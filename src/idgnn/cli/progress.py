@@ -11,6 +11,7 @@ from rich.console import Console
 
 from idgnn.training.callbacks import Callback
 from idgnn.training.epoch import Epoch
+from idgnn.training.processes import command
 
 
 class Progress(Callback):
@@ -63,5 +64,5 @@ class Progress(Callback):
             self.bar.stop()
         if isinstance(sys.exception(), KeyboardInterrupt) and (self.folder / "run.json").is_file():
             self.console.print(
-                f"Stopped. To go on: idgnn train --resume {self.folder}", soft_wrap=True, highlight=False
+                f"Stopped. To go on: {command()} train --resume {self.folder}", soft_wrap=True, highlight=False
             )

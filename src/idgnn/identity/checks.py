@@ -134,11 +134,15 @@ def check_edge_rows(values: Tensor, num_edges: int, name: str) -> None:
     check_rows(values, name, "[num_edges]" if name == "edge_weight" else "[num_edges, num_features]")
     if name == "edge_weight" and values.dim() != 1:
         raise ValueError(f"edge_weight has shape {list(values.shape)}, expected [num_edges] = [{num_edges}].")
-    if values.size(0) != num_edges:
-        raise ValueError(
-            f"{name} has {values.size(0)} rows but edge_index has {num_edges} edges, expected one per edge."
-        )
+    check_one_per_edge(values, num_edges, name)
     check_finite(values, name)
+
+
+def check_one_per_edge(values: Tensor, num_edges: int, name: str) -> None:
+    """Refuses fewer rows than edges, or more."""
+    if values.dim() == 0 or values.size(0) != num_edges:
+        rows = values.size(0) if values.dim() else "no"
+        raise ValueError(f"{name} has {rows} rows but edge_index has {num_edges} edges, expected one per edge.")
 
 
 def check_rows(values: Tensor, name: str, shape: str) -> None:

@@ -12,7 +12,6 @@ from torch.nn.parameter import is_lazy
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
-from idgnn.identity.checks import check_edge_index, check_features
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph
 from idgnn.layers.eager import eager
 from idgnn.layers.wrapping.colour_map import ColourMap, source_channels
@@ -21,7 +20,7 @@ from idgnn.layers.wrapping.coloured_rows import ColouredRows
 from idgnn.layers.wrapping.colouring import Route
 from idgnn.layers.wrapping.lifting import ModelCall, check_graph, lift, rows_of
 from idgnn.layers.wrapping.quiet import quiet
-from idgnn.layers.wrapping.refusals import check_takeable, several_hops
+from idgnn.layers.wrapping.refusals import check_no_rows_of_nodes, check_takeable, several_hops
 from idgnn.layers.wrapping.steps import count_steps
 from idgnn.layers.wrapping.verification import verify
 
@@ -172,20 +171,20 @@ class IdentityAwareModel(nn.Module):
         if coloured is not None:
             return self._run(coloured, args, kwargs)
         call = ModelCall.of(self.module, args, kwargs)
-        check_features(call.x, call.num_nodes)
-        check_edge_index(call.edge_index, call.num_nodes)
-        num_layers = self._prepare(call)
-        if graph is None:
-            plain = Data(edge_index=call.edge_index, num_nodes=call.num_nodes)
-            graph = identity_graph(plain, num_layers=num_layers, queries=queries)
-        check_graph(graph, call, num_layers)
-        lifted_args, lifted_kwargs = lift(call, graph)
+        call.check()
         try:
+            num_layers = self._prepare(call)
+            if graph is None:
+                plain = Data(edge_index=call.edge_index, num_nodes=call.num_nodes)
+                graph = identity_graph(plain, num_layers=num_layers, queries=queries)
+            check_graph(graph, call, num_layers)
+            lifted_args, lifted_kwargs = lift(call, graph)
             output = self._run(graph.coloured, lifted_args, lifted_kwargs)
-        except RuntimeError:
+        except RuntimeError as error:
             # If the model cannot take what was given at all, its own words have the shapes of that.
             with quiet(self.module, call.x.device):
                 self.module(*call.args, **call.kwargs)
+            check_no_rows_of_nodes(self.module, call.num_nodes, error)
             raise
         return rows_of(output, graph.node.numel(), graph.query_row, type(self.module).__name__)
 

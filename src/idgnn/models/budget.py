@@ -51,6 +51,6 @@ def match_budget(build: Callable[[int], nn.Module], target: int | nn.Module, tol
     if abs(count(width) - asked) > tolerance * asked:
         raise ValueError(
             f"no width gives {asked:,} parameters to within {tolerance:.0%}: width {low} has {count(low):,} and width "
-            f"{high} has {count(high):,}. Ask for more parameters, or raise the tolerance."
+            f"{high} has {count(high):,}. Ask for more parameters, or in Python for a larger tolerance."
         )
     return width

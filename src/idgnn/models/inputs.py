@@ -64,7 +64,9 @@ def given_with(
         raise ValueError(f"graph is a {type(graph).__name__}, expected what idgnn.identity_graph returns.")
     check_rows(x, "x", "[num_nodes, in_channels]")
     original = graph.node[graph.edge_index[:, graph.plain_edge]]
-    if edge_index is not graph.edge_index and not torch.equal(edge_index.to(original), original):
+    if edge_index is not graph.edge_index and not any(
+        torch.equal(edge_index.to(known), known) for known in (original, graph.edge_index)
+    ):
         raise ValueError(
             "edge_index is not that of the graph from which the identity graph was built. Pass that one, or "
             "graph.edge_index, or build the identity graph of these edges."

@@ -42,7 +42,7 @@ class Saved(nn.Module):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Reads a model that :meth:`save` wrote."""
+        """Reads a model that :meth:`save` wrote, in evaluation mode; to train it on, call its `train()`."""
         folder = Path(folder)
         for name in (_SETTINGS, _WEIGHTS):
             if not (folder / name).is_file():
@@ -62,7 +62,7 @@ class Saved(nn.Module):
             model.load_state_dict(load_file(folder / _WEIGHTS), assign=True)  # assigned, so that precision is kept
         except (SafetensorError, RuntimeError) as error:
             raise ValueError(f"{folder / _WEIGHTS} does not hold the weights of this model: {error}") from None
-        return model
+        return model.eval()
 
 
 def _of_python(value: Any) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from idgnn.training.processes import command
 from idgnn.training.trainer import Trainer
 from idgnn.writing import replacing
 
@@ -26,6 +28,7 @@ def save_checkpoint(trainer: Trainer, path: Path) -> None:
         "batch_size": trainer.batch_size,
         "best_epoch": trainer.best_epoch,
         "best_score": trainer.best_score,
+        "processes": trainer.processes.size,
     }
     with replacing(path) as temporary:
         save_file({name: t.contiguous() for name, t in tensors.items()}, temporary, {"progress": json.dumps(progress)})
@@ -52,6 +55,14 @@ def load_checkpoint(trainer: Trainer, path: Path) -> None:
     trainer.best_weights = _under("best/", tensors)
     trainer.epoch, trainer.batch_size = progress["epoch"], progress["batch_size"]
     trainer.best_epoch, trainer.best_score = progress["best_epoch"], progress["best_score"]
+    before, now = progress.get("processes", trainer.processes.size), trainer.processes.size
+    if before != now and trainer.processes.first:
+        warnings.warn(
+            f"the run was begun with {before} processes and goes on with {now}. BatchNorm takes its statistics over "
+            f"the share of each, so it will not end as it would have. To go on with {before}: {command(before)} train "
+            f"--resume {path.parent}",
+            stacklevel=2,
+        )
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -121,6 +121,12 @@ def device_name(name: str, processes: Processes) -> str:
     return f"cuda:{number}"
 
 
+def command(processes: int | None = None) -> str:
+    """How so many processes are started on the command line; unless said, as many as torchrun started here."""
+    size = int(os.environ.get("WORLD_SIZE", 1)) if processes is None else processes
+    return "idgnn" if size == 1 else f"torchrun --nproc-per-node {size} -m idgnn"
+
+
 @contextmanager
 def joined(device: str) -> Iterator[Processes]:
     """The processes that torchrun started, this one among them; alone if it was not torchrun that started it."""

@@ -27,8 +27,8 @@ def read_networkx_file(path: Path, directed: bool) -> tuple[EdgeTable, NodeTable
         graph = graph.to_directed()
     if graph.is_directed() and not directed:
         warnings.warn(
-            f"the edges of {path} are directed, and are read in both directions. To keep their direction, say so "
-            "(directed=True, --directed).",
+            f"the edges of {path} are directed, and are read in both directions. To keep their direction, train "
+            "with directed=True (--directed).",
             stacklevel=2,
         )
     name = name_and_kind(path)[0]

@@ -15,6 +15,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 from torch_geometric.utils import is_sparse
 
+from idgnn.identity.checks import check_edge_index, check_features, check_one_per_edge
 from idgnn.identity.identity_graph import IdentityGraph
 
 
@@ -46,10 +47,22 @@ class ModelCall:
         return self.edge_index.size(1)
 
     @property
+    def named(self) -> list[tuple[str | None, Any]]:
+        """All arguments with their names."""
+        return [*zip(self.names, self.args, strict=True), *self.kwargs.items()]
+
+    @property
     def settings(self) -> str:
         """The arguments that are no tensors: another value of one may mean another number of rounds."""
-        named = [*zip(self.names, self.args, strict=True), *self.kwargs.items()]
-        return repr([(name, value) for name, value in named if isinstance(value, bool | int | float | str)])
+        return repr([(name, value) for name, value in self.named if isinstance(value, bool | int | float | str)])
+
+    def check(self) -> None:
+        """Refuses features and edges that do not fit together."""
+        check_features(self.x, self.num_nodes)
+        check_edge_index(self.edge_index, self.num_nodes)
+        for name, value in self.named:
+            if name in ("edge_attr", "edge_weight") and isinstance(value, Tensor):
+                check_one_per_edge(value, self.num_edges, name)
 
     @staticmethod
     def of(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ModelCall:
@@ -69,6 +82,11 @@ class ModelCall:
         else:
             x = named.get("x", args[0] if args else None)
             edge_index = named.get("edge_index", args[1] if len(args) > 1 else None)
+        if isinstance(x, Tensor) and x is edge_index:
+            raise ValueError(
+                f"{type(module).__name__} takes no features. What it keeps for each node has to be an argument, to be "
+                "carried over to the identity graph: write it so that it is called as model(x, edge_index, ...)."
+            )
         if not isinstance(x, Tensor) or x.dim() == 0:
             raise ValueError(
                 f"{type(module).__name__} was called with x of type {type(x).__name__}, expected a tensor with one row "

@@ -8,6 +8,8 @@ from typing import Any
 from torch import nn
 from torch_geometric.nn import MessagePassing
 
+from idgnn.layers.identity_conv import IdentityConv
+
 # How many hops a layer sees at once. One hop is one round of Eq. 3; with more the colour would have to act in between.
 _HOPS: dict[str, Callable[[Any], int]] = {
     "APPNP": lambda layer: layer.K,
@@ -115,11 +117,27 @@ def check_takeable(module: nn.Module) -> None:
             why, advice = found
             place = f", which the model holds as {name!r}," if name else ""
             raise ValueError(f"{type(child).__name__}{place} {why}. {advice}.")
+    if any(isinstance(child, IdentityConv) for child in module.modules()):
+        raise ValueError(
+            f"{type(module).__name__} has layers that are identity-aware if they are made so. Make it with "
+            "identity='full' (IDGNN) or identity=True (IdentityConv)."
+        )
     if not any(isinstance(child, MessagePassing) for child in module.modules()):
         raise ValueError(
             f"{type(module).__name__} holds no PyG MessagePassing layer, so there are no messages to colour. Give a "
             "PyG layer, or a model that calls PyG layers in its forward."
         )
+
+
+def check_no_rows_of_nodes(module: nn.Module, num_nodes: int, error: Exception) -> None:
+    """Blames an error on the first of the model's own tensors that has a row for each node, if there is one."""
+    for name, values in (*module.named_parameters(), *module.named_buffers()):
+        if values.dim() > 1 and values.size(0) == num_nodes:
+            raise ValueError(
+                f"{type(module).__name__} keeps {name!r} {list(values.shape)}, a row for each node, but it is run on "
+                "the rows of an identity graph, which are more. Give it as an argument, as x or beside it: what has a "
+                "row for each node is carried over."
+            ) from error
 
 
 def _reason(module: nn.Module) -> tuple[str, str] | None:
