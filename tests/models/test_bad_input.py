@@ -3,7 +3,7 @@
 import pytest
 import torch
 from torch_geometric.data import Data
-from torch_geometric.nn import GCNConv, MessagePassing
+from torch_geometric.nn import GATv2Conv, GCNConv, MessagePassing
 
 from idgnn import IDGNN, identity_graph
 from idgnn.identity import cost
@@ -140,6 +140,12 @@ def test_bad_batches_are_refused(name, identity):
     batch, says = BAD_BATCHES[name]
     with pytest.raises(ValueError, match=says):
         network(identity=identity)(X, EDGE_INDEX, batch=batch)
+
+
+def test_layers_have_the_width_that_is_asked_for():
+    model = network(lambda i, o: GATv2Conv(i, o, heads=2))
+    with pytest.raises(ValueError, match=r"a layer of \d+ columns where \d+ were asked for.* o // 2"):
+        model(X, EDGE_INDEX)
 
 
 # --- Making a model

@@ -23,7 +23,13 @@ class Chain(nn.Module):
         edge = {"edge_attr": edge_attr, "edge_weight": edge_weight}
         given = {name: values for name, values in edge.items() if values is not None}
         for layer in self.layers:
-            x = layer(x, edge_index, **given).relu()
+            out = layer(x, edge_index, **given)
+            if out.size(-1) != x.size(-1):
+                raise ValueError(
+                    f"conv made a layer of {out.size(-1)} columns where {x.size(-1)} were asked for. Of several heads "
+                    "each may have a part: lambda i, o: GATv2Conv(i, o // 2, heads=2)."
+                )
+            x = out.relu()
         return x
 
 
