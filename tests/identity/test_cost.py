@@ -47,6 +47,30 @@ def test_a_hub_is_counted_without_being_built():
     assert told.bytes > 2**28
 
 
+def reaches(edge_index: torch.Tensor, num_nodes: int) -> torch.Tensor:
+    """Whether there is a route of any length from one node to another: `[num_nodes, num_nodes]`."""
+    found = torch.eye(num_nodes, dtype=torch.double)
+    step = found.index_put(tuple(edge_index), torch.ones(1, dtype=torch.double))
+    for _ in range(num_nodes):
+        found = (found @ step).clamp(max=1)
+    return found > 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_with_more_rounds_than_steps_all_that_lies_on_any_route_has_a_row(seed):
+    """And the time does not grow with the rounds: a million of them are as good as forty."""
+    torch.manual_seed(seed)
+    num_nodes, edge_index = 20, torch.randint(20, (2, 25))
+    pairs = torch.randint(20, (2, 6))
+    there = reaches(edge_index, num_nodes)
+    expected = num_nodes
+    for colour in pairs[1].unique():
+        expected += int((there[colour] & there[:, pairs[0, pairs[1] == colour]].any(1)).sum())
+    data = Data(edge_index=edge_index, num_nodes=num_nodes)
+    for num_layers in (2 * num_nodes, 10**6):
+        assert identity_cost(data, num_layers, pairs).rows == expected
+
+
 def test_no_nodes_cost_nothing():
     told = identity_cost(Data(num_nodes=0, edge_index=torch.empty(2, 0, dtype=torch.long)), num_layers=3)
     assert (told.rows, told.edges, told.bytes) == (0, 0, 0)
