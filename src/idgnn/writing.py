@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
+from safetensors import SafetensorError
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -20,8 +22,9 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         temporary.chmod(mode)
         temporary.replace(path)
-    except OSError as error:
-        raise ValueError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}.") from error
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ValueError(f"{path} cannot be written: {reason.lower()}.") from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

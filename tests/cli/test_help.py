@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from idgnn.cli import main as module
 from idgnn.cli.main import _VERBS, main
 
 HEAVY = ("torch", "torch_geometric", "networkx", "numpy", "matplotlib", "torchmetrics")
@@ -83,3 +84,20 @@ def test_without_a_verb_help_is_shown(capsys):
         main([])
     assert stop.value.code == 0
     assert all(verb in capsys.readouterr().out for verb in ["train"])
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (PermissionError(13, "Permission denied", "a/b"), "a/b cannot be used: permission denied."),
+        (OSError(28, "No space left on device"), "no space left on device."),
+    ],
+)
+def test_what_the_system_refuses_is_one_sentence(error, sentence, capsys, monkeypatch):
+    def fail(given):
+        raise error
+
+    monkeypatch.setattr(module, "_parse", fail)
+    with pytest.raises(SystemExit):
+        main(["env"])
+    assert capsys.readouterr().err == f"idgnn: {sentence}\n"

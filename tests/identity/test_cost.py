@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from idgnn import identity_cost, identity_graph
-from idgnn.identity import cost
+from idgnn.identity import cone, cost
 
 
 def star(leaves: int, inward: bool = True, outward: bool = True) -> Data:
@@ -45,6 +45,21 @@ def test_a_hub_is_counted_without_being_built():
     told = identity_cost(star(3000), num_layers=4)
     assert told.rows == 3001 + 3001 * 3001
     assert told.bytes > 2**28
+
+
+def test_memory_is_bounded_where_many_colours_meet_at_a_hub(monkeypatch):
+    """Each leaf reaches the hub, and the edges into the hub are looked at for each of them."""
+    looked_at = []
+    between = cone.edges_between
+
+    def watch(into, key, num_nodes):
+        looked_at.append(int(into.degree[key % num_nodes].sum()))
+        return between(into, key, num_nodes)
+
+    monkeypatch.setattr(cone, "edges_between", watch)
+    monkeypatch.setattr(cone, "CHUNK", 10_000)
+    identity_cost(star(1000, outward=False), num_layers=2)
+    assert sum(looked_at) > 1000 * 1000 and max(looked_at) <= 12_000
 
 
 def reaches(edge_index: torch.Tensor, num_nodes: int) -> torch.Tensor:

@@ -206,6 +206,15 @@ def test_what_the_model_cannot_take_is_told_in_its_own_words_and_shapes() -> Non
         model(x[:, :1], EDGES)
 
 
+class TakesData(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = GCNConv(4, 2)
+
+    def forward(self, data: Data) -> Tensor:
+        return self.conv(data.x, data.edge_index)
+
+
 class RowsOfItsOwn(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -225,15 +234,31 @@ class NothingButEdges(nn.Module):
 
 
 def test_what_a_model_keeps_for_each_node_has_to_be_an_argument() -> None:
-    with pytest.raises(ValueError, match=r"RowsOfItsOwn keeps 'place' \[7, 4\], a row for each node.* as an argument"):
+    with pytest.raises(ValueError, match=r"RowsOfItsOwn keeps 'place' \[7, 4\], it seems a row for each node"):
         identity_aware(RowsOfItsOwn())(features(), EDGES)
     with pytest.raises(ValueError, match=r"NothingButEdges takes no features.* has to be an argument"):
         identity_aware(NothingButEdges())(EDGES)
 
 
 def test_models_of_ours_are_made_identity_aware() -> None:
-    with pytest.raises(ValueError, match=r"IDGNN has layers .* Make it with identity='full'"):
-        identity_aware(IDGNN(4, 8, 2, identity="none"))
+    with pytest.raises(ValueError, match=r"IDGNN has layers of idgnn's own.* identity-aware with identity='full'"):
+        identity_aware(IDGNN(4, 8, 2))
+
+
+def test_an_error_is_not_blamed_on_weights_that_happen_to_have_as_many_rows() -> None:
+    class Failing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = GCNConv(4, NUM_NODES)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            if x.size(0) > NUM_NODES:
+                raise error("of another kind")
+            return self.conv(x, edge_index)
+
+    for error in (RuntimeError, torch.OutOfMemoryError):
+        with pytest.raises(error, match="of another kind"):
+            identity_aware(Failing())(features(), EDGES)
 
 
 def test_bad_arguments() -> None:
@@ -262,6 +287,8 @@ def test_bad_arguments() -> None:
     for name in ("edge_weight", "edge_attr"):
         with pytest.raises(ValueError, match=f"{name} has 3 rows but edge_index has 14 edges"):
             model(x, EDGES, **{name: torch.ones(3)})
+        with pytest.raises(ValueError, match=f"{name} has 3 rows but edge_index has 14 edges"):
+            identity_aware(TakesData())(Data(x=x, edge_index=EDGES, **{name: torch.ones(3)}))
     with pytest.raises(ValueError, match="x of type NoneType"):
         model(None, EDGES)
     with pytest.raises(ValueError, match="to_edge_index"):

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import pickle
+import signal
 
 import numpy as np
 import pytest
@@ -172,3 +173,17 @@ def test_damaged_files_are_refused_by_name(folder, name):
 def test_numbers_of_numpy_are_numbers(tmp_path):
     IDGNN(np.int64(3), 8, 2).save(tmp_path)
     assert IDGNN.load(tmp_path).settings["in_channels"] == 3
+
+
+def test_a_disk_that_is_full_is_told(tmp_path):
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # then it is an error, and does not end the process
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+        with pytest.raises(ValueError, match=r"model.safetensors cannot be written: .*file too large"):
+            network("gcn").save(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    assert not list(tmp_path.iterdir())

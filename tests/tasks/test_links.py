@@ -165,6 +165,11 @@ def test_a_complete_graph_has_no_negatives():
     assert yes and not no
 
 
+def test_a_graph_without_edges_to_look_at_is_refused():
+    with pytest.raises(ValueError, match="the graph has no edge_index, expected"):
+        make_problem(Dataset("python", [Data(x=torch.ones(5, 1))]), LINKS, 0)
+
+
 @pytest.mark.parametrize("schema", [Schema(directed=True), None], ids=["said", "seen"])
 def test_directed_graphs_are_asked_in_the_direction_they_have(schema):
     rng = random.Random(0)

@@ -147,5 +147,9 @@ def test_a_batch_is_its_graphs():
     found = as_list(Batch.from_data_list(listed))
     assert [graph.num_nodes for graph in found] == [2, 3]
     assert all(torch.equal(graph.edge_index, torch.tensor([[0], [1]])) for graph in found)
+    batch = Batch.from_data_list(listed)
+    batch.y = torch.tensor([0, 1])
+    with pytest.raises(ValueError, match=r"the batch was given y when it was one already"):
+        as_list(batch)
     with pytest.raises(ValueError, match=r"a batch that cannot be taken apart.* Give a list"):
         as_list(Batch(x=torch.ones(2, 1), edge_index=torch.tensor([[0], [1]]), batch=torch.tensor([0, 0])))

@@ -142,7 +142,7 @@ def test_a_run_is_written_once_and_goes_on_where_it_was_stopped(tmp_path, monkey
         (tmp_path / name).mkdir()
     (first, second), _ = in_two(whole, tmp_path / "a"), in_two(stopped, tmp_path / "b")
     shutil.copytree(tmp_path / "stopped", tmp_path / "alone")
-    with pytest.warns(UserWarning, match=r"with 2 .* goes on with 1.* torchrun --nproc-per-node 2 -m idgnn train"):
+    with pytest.warns(UserWarning, match=r"was 2 so far and is 1 from .* torchrun --nproc-per-node 2 -m idgnn"):
         run(ALONE, "alone", resume=True)
     again = in_two(resumed, tmp_path / "c")
     assert first[2] == 4 and second[2] == 0, "the first process alone calls back"

@@ -235,10 +235,15 @@ def test_options_that_cannot_be_meant_are_refused(options, sentence):
         TrainOptions(**options)
 
 
-@pytest.mark.parametrize("device", ["cuda:77", "gpu", "coffee machine", "meta", "mps"])
+@pytest.mark.parametrize("device", ["cuda:77", "gpu", "coffee machine", "meta"])
 def test_a_device_that_is_not_there_is_refused(device):
     with pytest.raises(ValueError, match=f"device {device!r} cannot be used here .* Use cpu, or auto"):
         trainer_for(problem_for("graph-classification"), replace(QUICK, device=device))
+
+
+def test_a_device_without_64_bit_numbers_is_refused():
+    with pytest.raises(ValueError, match=r"device 'mps' cannot be used here \(it has no 64-bit numbers"):
+        trainer_for(problem_for("graph-classification"), replace(QUICK, device="mps"))
 
 
 @pytest.mark.parametrize("conv", ["gcn", "gat"])

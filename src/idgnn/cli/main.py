@@ -55,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ValueError as error:
         _fail(str(error))
     except OSError as error:
-        _fail(f"{error.filename} cannot be used: {error.strerror.lower()}." if error.strerror else str(error))
+        reason = (error.strerror or str(error)).lower()
+        _fail(f"{error.filename} cannot be used: {reason}." if error.filename else f"{reason}.")
 
 
 def _parse(given: list[str]) -> Callable[[], None]:

@@ -51,7 +51,7 @@ def cached(key: str, make: Callable[[], list[Data]]) -> list[Data]:
     tensors, rest = _stack(graphs)
     try:
         _write(path, tensors, rest)
-    except (ValueError, SafetensorError) as error:
+    except ValueError as error:
         warnings.warn(
             f"{key} could not be kept in {path.parent} ({error}), so it will be made again next time. Make that folder "
             "writable, or set IDGNN_CACHE to another one.",

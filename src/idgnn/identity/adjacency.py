@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+_STEPS = 64  # of walks that are counted
+
 
 @dataclass(frozen=True)
 class Adjacency:
@@ -25,10 +27,13 @@ class Adjacency:
         """For each node the sum of `values` over the ends of all walks of at most `length` steps from it.
 
         It bounds what a search of that depth can come across, for all nodes at once: `length` sums over the edges.
+        Nobody needs so many that it would take long: what goes on after `_STEPS` steps is infinite.
         """
         node = groups(self.ptr, self.neighbour.numel())
         reached = total = values.double()
-        for _ in range(length):
+        for step in range(length):
+            if step == _STEPS:
+                return total.masked_fill(reached > 0, torch.inf)
             reached = torch.zeros_like(reached).index_add(0, node, reached[self.neighbour])
             total = total + reached
         return total

@@ -46,7 +46,7 @@ def cones(links: Links, num_layers: int, queries: Queries, symmetric: bool | Non
     # Undirected: what the colour reaches in floor(K / 2) steps is back in as many, and nothing further is.
     mirrored = queries.own and (is_symmetric(links.edge_index, num_nodes) if symmetric is None else symmetric)
     key = torch.unique(queries.colour * num_nodes + queries.node)
-    for chunk in _chunks(key, num_nodes, num_layers, into, out):
+    for chunk in _chunks(key, num_nodes, num_layers, into, out, mirrored):
         colour = chunk // num_nodes
         start = torch.unique(colour) * (num_nodes + 1)  # (v | v)
         reached, steps = ball(out, start, num_layers // 2, num_nodes)
@@ -113,12 +113,16 @@ def _distance(key: Tensor, start: Tensor, source: Tensor, target: Tensor, num_la
     return distance
 
 
-def _chunks(key: Tensor, num_nodes: int, num_layers: int, into: Adjacency, out: Adjacency) -> Iterator[Tensor]:
+def _chunks(
+    key: Tensor, num_nodes: int, num_layers: int, into: Adjacency, out: Adjacency, mirrored: bool
+) -> Iterator[Tensor]:
     """Splits the queries so that each part looks at about `CHUNK` neighbours at most; a colour is never split."""
     colour = key // num_nodes
     # The neighbours that a search looks at are at most the walks of one step more, and at most all there are.
     one, limit = torch.ones_like(out.degree), out.neighbour.numel() + num_nodes
     ahead = out.walk_sums(one, num_layers // 2 + 1).clamp_(max=limit)[colour]
+    if not mirrored:  # then the edges into all that was reached are looked at too
+        ahead += out.walk_sums(into.degree, num_layers // 2).clamp_(max=limit)[colour]
     behind = into.walk_sums(one, (num_layers - 1) // 2 + 1).clamp_(max=limit)[key % num_nodes]
     first = torch.ones_like(colour, dtype=torch.bool)
     first[1:] = colour[1:] != colour[:-1]

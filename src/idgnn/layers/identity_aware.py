@@ -180,6 +180,8 @@ class IdentityAwareModel(nn.Module):
             check_graph(graph, call, num_layers)
             lifted_args, lifted_kwargs = lift(call, graph)
             output = self._run(graph.coloured, lifted_args, lifted_kwargs)
+        except torch.OutOfMemoryError:
+            raise
         except RuntimeError as error:
             # If the model cannot take what was given at all, its own words have the shapes of that.
             with quiet(self.module, call.x.device):

@@ -113,8 +113,9 @@ class IdentityConv(nn.Module):
             if not taken:
                 raise ValueError(f"the layer {self.conv!r} has no use for {name}. Leave it out, or use another layer.")
             check_edge_rows(values, edge_index.size(1), name)
-            dtype = next(self.parameters()).dtype
-            if values.dtype != dtype and not torch.is_autocast_enabled(values.device.type):
+            dtype, small = next(self.parameters()).dtype, (torch.float32, torch.bfloat16, torch.float16)
+            cast = values.dtype in small and torch.is_autocast_enabled(values.device.type)
+            if values.dtype != dtype and not cast:
                 raise ValueError(
                     f"{name} has dtype {values.dtype}, expected that of the layer, {dtype}. Convert it with "
                     f"{name}.to({dtype})."

@@ -128,7 +128,8 @@ def _is_directed(dataset: Dataset) -> bool:
     """Whether a link has a direction: as the files were said to be, else if any edge is without its reverse."""
     if dataset.schema is not None:
         return dataset.schema.directed
-    return not all(is_symmetric(edges_of(graph), check_graph(graph)) for graph in dataset.graphs)
+    sizes = [check_graph(graph) for graph in dataset.graphs]
+    return not all(is_symmetric(edges_of(graph), size) for graph, size in zip(dataset.graphs, sizes, strict=True))
 
 
 def _split(

@@ -75,7 +75,7 @@ class Part:
 def as_list(data: Data | Sequence[Data]) -> list[Data]:
     """A graph, graphs, or a batch of them, as a list."""
     try:
-        graphs: list = data.to_data_list() if isinstance(data, Batch) else [data] if isinstance(data, Data) else [*data]
+        graphs: list = _of_batch(data) if isinstance(data, Batch) else [data] if isinstance(data, Data) else [*data]
     except RuntimeError as error:  # a batch that was not made from a list
         raise ValueError(f"the graphs are a batch that cannot be taken apart: {error} Give a list.") from None
     except TypeError:
@@ -83,6 +83,18 @@ def as_list(data: Data | Sequence[Data]) -> list[Data]:
     for graph in graphs:
         if not isinstance(graph, Data):
             raise ValueError(f"the graphs hold a {type(graph).__name__}, expected torch_geometric.data.Data.")
+    return graphs
+
+
+def _of_batch(batch: Batch) -> list:
+    """The graphs of a batch, with all that it holds."""
+    graphs = batch.to_data_list()
+    kept = {"batch", "ptr", "num_nodes"}.union(*(graph.keys() for graph in graphs))
+    if lost := sorted(set(batch.keys()) - kept):
+        raise ValueError(
+            f"the batch was given {', '.join(lost)} when it was one already, so it is not known which graph has which "
+            "part of it. Give the attributes to the graphs before, or give a list of graphs."
+        )
     return graphs
 
 

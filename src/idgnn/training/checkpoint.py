@@ -58,9 +58,9 @@ def load_checkpoint(trainer: Trainer, path: Path) -> None:
     before, now = progress.get("processes", trainer.processes.size), trainer.processes.size
     if before != now and trainer.processes.first:
         warnings.warn(
-            f"the run was begun with {before} processes and goes on with {now}. BatchNorm takes its statistics over "
-            f"the share of each, so it will not end as it would have. To go on with {before}: {command(before)} train "
-            f"--resume {path.parent}",
+            f"the number of processes was {before} so far and is {now} from here on. BatchNorm takes its statistics "
+            f"over the share of each, so the run will not end as it would have. To go on as before: {command(before)} "
+            f"train --resume {path.parent}",
             stacklevel=2,
         )
 

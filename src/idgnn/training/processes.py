@@ -121,9 +121,14 @@ def device_name(name: str, processes: Processes) -> str:
     return f"cuda:{number}"
 
 
+def _started_by_torchrun() -> bool:
+    return all(name in os.environ for name in _SET_BY_TORCHRUN)
+
+
 def command(processes: int | None = None) -> str:
     """How so many processes are started on the command line; unless said, as many as torchrun started here."""
-    size = int(os.environ.get("WORLD_SIZE", 1)) if processes is None else processes
+    started = int(os.environ["WORLD_SIZE"]) if _started_by_torchrun() else 1
+    size = started if processes is None else processes
     return "idgnn" if size == 1 else f"torchrun --nproc-per-node {size} -m idgnn"
 
 
@@ -133,7 +138,7 @@ def joined(device: str) -> Iterator[Processes]:
     if dist.is_available() and dist.is_initialized():
         yield Processes(dist.get_rank(), dist.get_world_size())
         return
-    if not all(name in os.environ for name in _SET_BY_TORCHRUN) or os.environ["WORLD_SIZE"] == "1":
+    if not _started_by_torchrun() or os.environ["WORLD_SIZE"] == "1":
         yield ALONE
         return
     processes = Processes(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))

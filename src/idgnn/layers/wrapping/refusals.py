@@ -119,8 +119,8 @@ def check_takeable(module: nn.Module) -> None:
             raise ValueError(f"{type(child).__name__}{place} {why}. {advice}.")
     if any(isinstance(child, IdentityConv) for child in module.modules()):
         raise ValueError(
-            f"{type(module).__name__} has layers that are identity-aware if they are made so. Make it with "
-            "identity='full' (IDGNN) or identity=True (IdentityConv)."
+            f"{type(module).__name__} has layers of idgnn's own, which need no wrapping: an IDGNN is identity-aware "
+            "with identity='full', an IdentityConv with identity=True."
         )
     if not any(isinstance(child, MessagePassing) for child in module.modules()):
         raise ValueError(
@@ -130,14 +130,17 @@ def check_takeable(module: nn.Module) -> None:
 
 
 def check_no_rows_of_nodes(module: nn.Module, num_nodes: int, error: Exception) -> None:
-    """Blames an error on the first of the model's own tensors that has a row for each node, if there is one."""
-    for name, values in (*module.named_parameters(), *module.named_buffers()):
-        if values.dim() > 1 and values.size(0) == num_nodes:
-            raise ValueError(
-                f"{type(module).__name__} keeps {name!r} {list(values.shape)}, a row for each node, but it is run on "
-                "the rows of an identity graph, which are more. Give it as an argument, as x or beside it: what has a "
-                "row for each node is carried over."
-            ) from error
+    """Blames an error on a tensor of the model that seems to have a row for each node, if there is one."""
+    for place, part in module.named_modules():
+        if type(part).__module__.startswith(("torch.", "torch_geometric.")) and not isinstance(part, nn.Embedding):
+            continue  # whose weights have other meanings, whatever their number of rows
+        for name, values in (*part.named_parameters(place, recurse=False), *part.named_buffers(place, recurse=False)):
+            if values.dim() > 1 and values.size(0) == num_nodes:
+                raise ValueError(
+                    f"{type(module).__name__} keeps {name!r} {list(values.shape)}, it seems a row for each node, but "
+                    "it is run on the rows of an identity graph, which are more. Give it as an argument, as x or "
+                    f"beside it: what has a row for each node is carried over. ({error})"
+                ) from error
 
 
 def _reason(module: nn.Module) -> tuple[str, str] | None:
