@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -86,7 +86,7 @@ def as_list(data: Data | Sequence[Data]) -> list[Data]:
     return graphs
 
 
-def _of_batch(batch: Batch) -> list:
+def _of_batch(batch: Any) -> list:
     """The graphs of a batch, with all that it holds."""
     graphs = batch.to_data_list()
     kept = {"batch", "ptr", "num_nodes"}.union(*(graph.keys() for graph in graphs))
