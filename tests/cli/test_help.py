@@ -91,6 +91,7 @@ def test_without_a_verb_help_is_shown(capsys):
     [
         (PermissionError(13, "Permission denied", "a/b"), "a/b cannot be used: permission denied."),
         (OSError(28, "No space left on device"), "no space left on device."),
+        (OSError("My/Store could not be written as a whole."), "My/Store could not be written as a whole."),
     ],
 )
 def test_what_the_system_refuses_is_one_sentence(error, sentence, capsys, monkeypatch):

@@ -86,12 +86,12 @@ BAD_EDGES = {
     "weights of another precision": (
         "gcn",
         {"edge_weight": torch.ones(EDGE_INDEX.size(1), dtype=torch.double)},
-        r"edge_weight has dtype torch.float64, expected that of the layer, torch.float32. Convert it with",
+        r"edge_weight has dtype torch.float64, expected a float tensor of the layer's dtype torch.float32",
     ),
     "features that are whole numbers": (
         "gine",
         {"edge_attr": torch.ones(EDGE_INDEX.size(1), 2, dtype=torch.long)},
-        r"edge_attr has dtype torch.int64, expected that of the layer, torch.float32. Convert it with",
+        r"edge_attr has dtype torch.int64, expected a float tensor of the layer's dtype torch.float32. Convert it with",
     ),
     "edge_weight too short": ("gcn", {"edge_weight": torch.ones(3)}, r"edge_weight has 3 rows.* 22 edges"),
     "edge_weight as a column": (

@@ -52,11 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(130)
     except BrokenPipeError:  # whoever reads our output has seen enough
         sys.exit(0)
-    except ValueError as error:
-        _fail(str(error))
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        _fail(f"{error.filename} cannot be used: {reason}." if error.filename else f"{reason}.")
+    except (ValueError, OSError) as error:
+        _fail(_sentence(error))
 
 
 def _parse(given: list[str]) -> Callable[[], None]:
@@ -95,6 +92,13 @@ def _choice(said: str) -> tuple[str, list[str]]:
     choices = re.findall(r"'([^']*)'", found[3])
     close = difflib.get_close_matches(found[1], choices, n=1)
     return f"{found[2]} is {found[1]!r}, expected one of {', '.join(choices)}", close
+
+
+def _sentence(error: ValueError | OSError) -> str:
+    """What an error says; of the system's own, without its number."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    return f"{f'{error.filename} cannot be used: ' if error.filename else ''}{error.strerror.lower()}."
 
 
 def _say_warning(message: Warning | str, *_: Any) -> None:

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+_AUTOCAST = (torch.float32, torch.bfloat16, torch.float16)  # what autocast converts into one another
+
 
 def check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
     """Refuses anything but an integer `[2, num_edges]` tensor of node ids in `[0, num_nodes)`."""
@@ -120,13 +122,19 @@ def check_states(x: Tensor, in_channels: int, dtype: torch.dtype, maker: str) ->
             f"x has shape {list(x.shape)}, expected [num_nodes, {in_channels}]: the {maker} was made with "
             f"in_channels={in_channels}. A graph without features may use x = torch.ones(num_nodes, 1)."
         )
-    if x.dtype != dtype and not torch.is_autocast_enabled(x.device.type):
-        other_way = f", or the {maker} with {maker}.to({x.dtype})" if x.is_floating_point() else ""
-        raise ValueError(
-            f"x has dtype {x.dtype}, expected a float tensor of the {maker}'s dtype {dtype}. Convert it with "
-            f"x.to({dtype}){other_way}."
-        )
+    check_dtype(x, "x", dtype, maker)
     check_finite(x, "x")
+
+
+def check_dtype(values: Tensor, name: str, dtype: torch.dtype, maker: str) -> None:
+    """Refuses another precision than that of the weights of a `maker`, unless autocast takes care of it."""
+    cast = values.dtype in _AUTOCAST and torch.is_autocast_enabled(values.device.type)
+    if values.dtype != dtype and not cast:
+        other_way = f", or the {maker} with {maker}.to({values.dtype})" if values.is_floating_point() else ""
+        raise ValueError(
+            f"{name} has dtype {values.dtype}, expected a float tensor of the {maker}'s dtype {dtype}. Convert it with "
+            f"{name}.to({dtype}){other_way}."
+        )
 
 
 def check_edge_rows(values: Tensor, num_edges: int, name: str) -> None:

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from idgnn.identity.checks import check_edge_index, check_edge_rows, check_states
+from idgnn.identity.checks import check_dtype, check_edge_index, check_edge_rows, check_states
 from idgnn.identity.rounds import whole
 from idgnn.identity.rows import plain_rows
 from idgnn.layers.gat import IdentityGAT
@@ -113,13 +113,7 @@ class IdentityConv(nn.Module):
             if not taken:
                 raise ValueError(f"the layer {self.conv!r} has no use for {name}. Leave it out, or use another layer.")
             check_edge_rows(values, edge_index.size(1), name)
-            dtype, small = next(self.parameters()).dtype, (torch.float32, torch.bfloat16, torch.float16)
-            cast = values.dtype in small and torch.is_autocast_enabled(values.device.type)
-            if values.dtype != dtype and not cast:
-                raise ValueError(
-                    f"{name} has dtype {values.dtype}, expected that of the layer, {dtype}. Convert it with "
-                    f"{name}.to({dtype})."
-                )
+            check_dtype(values, name, next(self.parameters()).dtype, "layer")
         if edge_attr is not None and edge_attr.shape[1:] != (self.edge_dim,):
             raise ValueError(
                 f"edge_attr has shape {list(edge_attr.shape)}, expected [num_edges, {self.edge_dim}]: the layer was "

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from torch import Tensor, nn
 
-from idgnn.layers.identity_aware import identity_aware
+from idgnn.layers.identity_aware import IdentityAwareLayer, IdentityAwareModel, identity_aware
 
 
 class Chain(nn.Module):
@@ -33,18 +33,23 @@ class Chain(nn.Module):
         return x
 
 
+def plain_layer(conv: nn.Module) -> nn.Module:
+    """The layer as it was given, without colours."""
+    return conv.module if isinstance(conv, (IdentityAwareLayer, IdentityAwareModel)) else conv
+
+
 def check_exact(
-    layers: Iterable[nn.Module], x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, edge_weight: Tensor | None
+    convs: Iterable[nn.Module], x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, edge_weight: Tensor | None
 ) -> None:
     """Refuses layers that an identity graph would not be exact for: those that look at more than their in-neighbours.
 
     :func:`idgnn.identity_aware` compares a model with brute force at its first call; so do we with a copy of the chain.
     """
-    chain = Chain(layers)
+    chain = Chain(plain_layer(conv) for conv in convs)
     aware = identity_aware(chain)
     aware(x.detach(), edge_index, edge_attr=edge_attr, edge_weight=edge_weight)
     if aware.num_layers != len(chain.layers):
         raise ValueError(
             f"conv makes layers of {aware.num_layers} rounds of messages in all, expected {len(chain.layers)}, one for "
-            f"each. Let it make layers of one round, or make a whole model identity-aware: idgnn.identity_aware(model)."
+            "each. Let it make layers of one round, or make a whole model identity-aware: idgnn.identity_aware(model)."
         )

@@ -304,8 +304,7 @@ class IDGNN(Saved, nn.Module):
             weight = first.operator.edge_values(inputs.edge_index, inputs.num_nodes, weight, inputs.x.dtype)
         elif self.identity == "full" and not self._checked and inputs.edge_index.size(1):
             states = torch.rand(inputs.num_nodes, self.lin_in.out_features).to(inputs.x)
-            layers = [cast(IdentityAwareLayer, conv).module for conv in self.convs]
-            check_exact(layers, states, inputs.edge_index, inputs.edge_attr, inputs.edge_weight)
+            check_exact(self.convs, states, inputs.edge_index, inputs.edge_attr, inputs.edge_weight)
             self._checked = True
         read = None
         if self.identity != "full" and queries is not None:

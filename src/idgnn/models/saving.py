@@ -25,16 +25,16 @@ class Saved(nn.Module):
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the model into `folder`, which is made if it is not there."""
-        settings = _of_python(self.settings)
-        for name, value in _flat(settings):
-            if not isinstance(value, str | int | float | bool | None):
+        for name, value in _flat(self.settings):
+            if not isinstance(value, str | int | float | bool | np.generic | None):
                 raise ValueError(
                     f"the model was made with {name}={value!r}, which is code and cannot be written to a file. Save "
                     "model.state_dict() with safetensors.torch.save_file instead, and make the model again in code."
                 )
         folder = Path(folder)
         state = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
-        text = json.dumps({"class": type(self).__name__, "settings": settings}, indent=2) + "\n"
+        written = {"class": type(self).__name__, "settings": self.settings}
+        text = json.dumps(written, indent=2, default=np.generic.item) + "\n"
         # Both files are complete before either takes its name, so that a failure leaves what was there.
         with replacing(folder / _WEIGHTS) as weights:
             save_file(state, weights)
@@ -63,13 +63,6 @@ class Saved(nn.Module):
         except (SafetensorError, RuntimeError) as error:
             raise ValueError(f"{folder / _WEIGHTS} does not hold the weights of this model: {error}") from None
         return model.eval()
-
-
-def _of_python(value: Any) -> Any:
-    """The same, with numbers of numpy as numbers of Python."""
-    if isinstance(value, dict):
-        return {name: _of_python(each) for name, each in value.items()}
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _flat(settings: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -121,14 +121,14 @@ def device_name(name: str, processes: Processes) -> str:
     return f"cuda:{number}"
 
 
-def _started_by_torchrun() -> bool:
-    return all(name in os.environ for name in _SET_BY_TORCHRUN)
+def _started_by_torchrun() -> int:
+    """How many processes it started, this one among them; 1 if it did not."""
+    return int(os.environ["WORLD_SIZE"]) if all(name in os.environ for name in _SET_BY_TORCHRUN) else 1
 
 
 def command(processes: int | None = None) -> str:
     """How so many processes are started on the command line; unless said, as many as torchrun started here."""
-    started = int(os.environ["WORLD_SIZE"]) if _started_by_torchrun() else 1
-    size = started if processes is None else processes
+    size = _started_by_torchrun() if processes is None else processes
     return "idgnn" if size == 1 else f"torchrun --nproc-per-node {size} -m idgnn"
 
 
@@ -138,10 +138,11 @@ def joined(device: str) -> Iterator[Processes]:
     if dist.is_available() and dist.is_initialized():
         yield Processes(dist.get_rank(), dist.get_world_size())
         return
-    if not _started_by_torchrun() or os.environ["WORLD_SIZE"] == "1":
+    size = _started_by_torchrun()
+    if size == 1:
         yield ALONE
         return
-    processes = Processes(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+    processes = Processes(int(os.environ["RANK"]), size)
     chosen = torch.device(device_name(device, processes))
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)

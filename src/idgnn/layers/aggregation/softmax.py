@@ -23,11 +23,11 @@ def attention(gives: list[Tensor], asks: Tensor, round_: Round, slope: float) ->
     Returns:
         The weights of plain messages `[messages, heads]` and, if there are any, of coloured ones.
     """
-    lists = [round_.plain, round_.coloured][: len(gives)]
     if asks.dtype in (torch.bfloat16, torch.float16):  # a softmax wants more digits
         found = attention([each.float() for each in gives], asks.float(), round_, slope)
         # Under autocast sums are in float32 as well; in a network of half precision what follows is not.
         return found if torch.is_autocast_enabled(asks.device.type) else [each.to(asks.dtype) for each in found]
+    lists = [round_.plain, round_.coloured][: len(gives)]
     if not has_kernels(asks.device) or asks.numel() == 0:
         return attention_plain(gives, asks, [(each.source, each.target) for each in lists], slope)
     gives = [each.contiguous() for each in gives]

@@ -60,8 +60,8 @@ class ModelCall:
         """Refuses features and edges that do not fit together."""
         check_features(self.x, self.num_nodes)
         check_edge_index(self.edge_index, self.num_nodes)
-        named = [pair for _, value in self.named if isinstance(value, Data) for pair in value.to_dict().items()]
-        for name, value in (*self.named, *named):
+        inside = [pair for _, value in self.named if isinstance(value, Data) for pair in value.to_dict().items()]
+        for name, value in (*self.named, *inside):
             if name in ("edge_attr", "edge_weight") and isinstance(value, Tensor):
                 check_one_per_edge(value, self.num_edges, name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,6 @@ from idgnn.identity.cycle_features import cycle_features
 from idgnn.identity.identity_graph import UnreachedColourWarning
 from idgnn.identity.lookup import Lookup
 from idgnn.identity.queries import Queries, as_queries
-from idgnn.layers.identity_aware import IdentityAwareLayer
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.summed import as_sum
 from idgnn.models.embedding.exchanged import Exchanged
@@ -153,9 +152,8 @@ def _check_layers(model: IDGNN, inputs: Inputs) -> None:
     few = slice(0, 64)
     node, edge_index = torch.unique(inputs.edge_index[:, few], return_inverse=True)
     states = torch.rand(node.numel(), model.lin_in.out_features).to(inputs.x)
-    layers = [cast(IdentityAwareLayer, conv).module for conv in model.convs]
     values = (None if value is None else value[few] for value in (inputs.edge_attr, inputs.edge_weight))
-    check_exact(layers, states, edge_index, *values)
+    check_exact(model.convs, states, edge_index, *values)
 
 
 def _some(queries: Queries, first: int, last: int) -> Queries:

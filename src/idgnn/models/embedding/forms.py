@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from idgnn.identity.chunks import Chunk, cut
 from idgnn.identity.lookup import Lookup
 from idgnn.identity.rounds import Round
-from idgnn.layers.identity_aware import IdentityAwareLayer, IdentityAwareModel
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.models.embedding.part import Part, States, colours_of, degree_of, messages, part_of
+from idgnn.models.foreign import plain_layer
 
 
 class Form(ABC):
@@ -98,8 +98,7 @@ class Foreign(Form):
 
     def plain(self, layer: int, states: Tensor, nodes: Tensor) -> Tensor:
         """A round on plain states, of all nodes."""
-        conv = self.layers[layer]
-        plain = conv.module if isinstance(conv, (IdentityAwareLayer, IdentityAwareModel)) else conv
+        plain = plain_layer(self.layers[layer])
         return plain(states, self.edge_index, **self._options(None)).index_select(0, nodes)
 
     def own(self, layer: int, chunk: Chunk, edges: Any, states: States, rows: Tensor, most: float) -> Tensor:
