@@ -98,7 +98,7 @@ def nodes(graphs: list[Data], conv: str, device: str, rounds: int, number: int) 
 
 
 def queries(folder: Path, device: str, rounds: int, number: int) -> list[Figure]:
-    """Pairs: the identity graph beside one coloured copy of the graph per source."""
+    """Pairs: the identity graph beside one colored copy of the graph per source."""
     batch, label, ours, copies = pairs.graphs(folder, number)
     batch, label = batch.to(device), label.to(device)
     calls = {}

@@ -133,13 +133,13 @@ def read(options: argparse.Namespace) -> Data:
 
 
 class Lists(pickle.Unpickler):
-    """Reads lists of neighbours, and refuses whatever else a pickle may hold: to read that could run code."""
+    """Reads lists of neighbors, and refuses whatever else a pickle may hold: to read that could run code."""
 
     def find_class(self, module: str, name: str) -> Any:
         """Of all that a pickle can name, the two types that these files are made of."""
         allowed = {("collections", "defaultdict"): defaultdict, ("__builtin__", "list"): list}
         if (module, name) not in allowed:
-            raise pickle.UnpicklingError(f"the file names {module}.{name}, expected lists of neighbours alone.")
+            raise pickle.UnpicklingError(f"the file names {module}.{name}, expected lists of neighbors alone.")
         return allowed[module, name]
 
 

@@ -140,7 +140,7 @@ def worker(number: int, barrier, results, loop: Loop) -> None:
 
 
 def outside(trainer: Trainer, rounds: int = 20) -> float:
-    """The share of a step that is spent on cutting its batch, and not on forward, backward and optimiser."""
+    """The share of a step that is spent on cutting its batch, and not on forward, backward and optimizer."""
     batches, cutting, training = trainer._training_batches(), 0.0, 0.0
     for _ in range(rounds):
         graphs = torch.randperm(trainer.train.num_graphs)[: trainer.batch_size]

@@ -1,4 +1,4 @@
-"""Pair queries: the identity graph beside one coloured copy of the graph per source."""
+"""Pair queries: the identity graph beside one colored copy of the graph per source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.timing import Figure, at_least, ratio, take_turns
 from idgnn import IDGNN, identity_graph
 from idgnn.identity.adjacency import Adjacency, incoming
 from idgnn.identity.cone import edges_between
-from idgnn.identity.identity_graph import IdentityGraph, UnreachedColourWarning
+from idgnn.identity.identity_graph import IdentityGraph, UnreachedColorWarning
 
 CLASSES, GRAPHS, PAIRS, LAYERS = 5, 8, 1000, 5
 
@@ -24,13 +24,13 @@ def run(folder: Path) -> list[Figure]:
     """Training steps of one model on 8 PROTEINS graphs with 1000 random pairs each, K = 5."""
     batch, label, ours, copies = graphs(folder)
     model = IDGNN(batch.num_features, 256, CLASSES, LAYERS, "gcn")
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 
     def step(graph: IdentityGraph, engine: str) -> None:
-        optimiser.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         out = model(batch.x, batch.edge_index, graph=graph, engine=engine)
         cross_entropy(out, label).backward()
-        optimiser.step()
+        optimizer.step()
 
     contenders = {"ours": lambda: step(ours, "trimmed"), "copies": lambda: step(copies, "graph")}
     times = take_turns(contenders, rounds=6)
@@ -50,24 +50,24 @@ def graphs(folder: Path, number: int = GRAPHS) -> tuple[Batch, Tensor, IdentityG
     ends = [batch.ptr[i : i + 2].tolist() for i in range(number)]
     pairs = torch.cat([torch.randint(low, high, (2, PAIRS), generator=generator) for low, high in ends], dim=1)
     label = torch.randint(CLASSES, (pairs.size(1),), generator=generator)
-    with warnings.catch_warnings(action="ignore", category=UnreachedColourWarning):
+    with warnings.catch_warnings(action="ignore", category=UnreachedColorWarning):
         ours = identity_graph(batch, LAYERS, pairs)
     return batch, label, ours, one_copy_per_source(batch, pairs)
 
 
 def one_copy_per_source(batch: Batch, pairs: Tensor) -> IdentityGraph:
-    """What one would do without the identity graph: for every coloured node a copy of its whole graph."""
+    """What one would do without the identity graph: for every colored node a copy of its whole graph."""
     size = batch.num_nodes
     into = incoming(batch.edge_index, size)
-    colour = torch.unique(pairs[1])
+    color = torch.unique(pairs[1])
     every = torch.arange(size)
-    owner, node = Adjacency(batch.ptr, every, every).expand(batch.batch[colour])
-    key = colour[owner] * size + node
+    owner, node = Adjacency(batch.ptr, every, every).expand(batch.batch[color])
+    key = color[owner] * size + node
     source, target, position = edges_between(into, key, size)
     edge = into.edge[position]
     return IdentityGraph(
         node=node,
-        coloured=node == colour[owner],
+        colored=node == color[owner],
         edge_index=torch.stack([source, target]),
         edge=edge,
         arrival=torch.zeros_like(node),

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from idgnn import IDGNN, identity_graph
-from idgnn.identity.identity_graph import UnreachedColourWarning
+from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.rounds import Schedule
 from idgnn.writing import write_text
 
@@ -56,7 +56,7 @@ def measure() -> dict[str, Counts]:
 
 
 def _count(data: Data, num_layers: int, queries: Tensor | None) -> Counts:
-    with warnings.catch_warnings(action="ignore", category=UnreachedColourWarning):
+    with warnings.catch_warnings(action="ignore", category=UnreachedColorWarning):
         graph = identity_graph(data, num_layers, queries)
         model = IDGNN(1, 2, None, num_layers, "gcn", "full")
         plan = model.prepare(data.x, data.edge_index, graph=graph).plan
@@ -66,7 +66,7 @@ def _count(data: Data, num_layers: int, queries: Tensor | None) -> Counts:
         "edges": graph.num_edges,
         "rows of all rounds": sum(round_.num_targets for round_ in plan.rounds),
         "messages of all rounds": sum(
-            round_.plain.source.numel() + round_.coloured.source.numel() for round_ in plan.rounds
+            round_.plain.source.numel() + round_.colored.source.numel() for round_ in plan.rounds
         ),
     }
 

@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def graph(kind: str, num_nodes: int, degree: int) -> Data:
-    """Edges between nodes drawn uniformly, or with one end that is drawn in favour of the first nodes: hubs."""
+    """Edges between nodes drawn uniformly, or with one end that is drawn in favor of the first nodes: hubs."""
     generator = torch.Generator().manual_seed(0)
     ends = torch.rand(2, num_nodes * degree // 2, generator=generator)
     if kind == "with hubs":
@@ -102,7 +102,7 @@ def measure(data: Data, depth: int, memory: str) -> dict[str, Any]:
 
 
 def exchanged(data: Data, depth: int) -> int:
-    """Messages between rows of the same colour: all that ours computes for layers that sum, beside the plain ones."""
+    """Messages between rows of the same color: all that ours computes for layers that sum, beside the plain ones."""
     links = Lookup.of(data.edge_index, data.num_nodes or 0, self_loops=False)
     total = 0
     for roots in torch.arange(links.num_nodes).split(ROOTS):
@@ -173,7 +173,7 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
     plt.rcParams["svg.hashsalt"] = "idgnn"
     across = {"nodes": "nodes", "mean degree": "degree", "K": "K"}
     figure, axes = plt.subplots(2, len(SWEEPS), figsize=(11, 6.4), sharey="row", layout="constrained")
-    colours = dict(zip(CONTENDERS, ("#8a8f98", "#1668c7", "#d1603d"), strict=True))
+    colors = dict(zip(CONTENDERS, ("#8a8f98", "#1668c7", "#d1603d"), strict=True))
     for column, sweep in enumerate(SWEEPS):
         for row, what in enumerate(("messages", "seconds")):
             axis = axes[row][column]
@@ -185,7 +185,7 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
                         if each["sweep"] == sweep and each["graph"] == kind and what in each[who]
                     ]
                     if points:
-                        axis.plot(*zip(*points, strict=True), style, color=colours[who], marker="o", ms=3, label=name)
+                        axis.plot(*zip(*points, strict=True), style, color=colors[who], marker="o", ms=3, label=name)
             axis.set(yscale="log", xlabel=sweep if row else None, ylabel=None if column else what)
             if sweep != "K":
                 axis.set_xscale("log", base=10 if sweep == "nodes" else 2)

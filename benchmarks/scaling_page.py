@@ -12,7 +12,7 @@ PAGE = Path("docs/scaling.md")
 HEAD = """# How the cost grows
 
 Exact ID-GNN-Full embeddings of all nodes of random graphs by a GCN of width {width}: the plain GNN, ours
-(`IDGNN.embed`), and ego networks (Algorithm 1 of the paper). "With hubs", one end of each edge is drawn in favour
+(`IDGNN.embed`), and ego networks (Algorithm 1 of the paper). "With hubs", one end of each edge is drawn in favor
 of a few nodes, so that the largest degree grows with the graph, up to {hub:,}. {machine},
 on a machine with other work to do; ego networks were run for up to 200 nodes, and their figures scaled
 to all. `python -m benchmarks.scaling` gives
@@ -30,8 +30,8 @@ TITLES = {
 COLUMNS = ("rows, ours", "messages, ours", "seconds, plain", "ours", "ego networks", "ego : ours")
 SLOPES = (("ours", "messages"), ("ours", "seconds"), ("ego", "messages"), ("ego", "seconds"))
 TAIL = """
-For *K* up to 3 cost is linear in the edges, hubs or not: a coloured row receives only what the colour changes, and
-for *K* = 3 that comes from its neighbours and from triangles. Every second layer beyond that takes the balls one
+For *K* up to 3 cost is linear in the edges, hubs or not: a colored row receives only what the color changes, and
+for *K* = 3 that comes from its neighbors and from triangles. Every second layer beyond that takes the balls one
 step further, and with hubs two steps are most of the graph. In training, and for layers that do not sum (GAT, SAGE
 with a maximum), a row has all in-edges of its node, and hubs cost the square of their degree.
 """

@@ -26,7 +26,7 @@ Batches of ENZYMES graphs, *K* = 3, all with the parameters of a 256-wide GCN; f
 look alike, and ID-GNN-Full costs little beside the plain GNN. *Replayed* as CUDA graphs, they show what they compute.
 """
 PAIRS = """\
-Pairs: PROTEINS graphs with 1000 pairs each, *K* = 5, a GCN of width 256; ID-GNN-Full beside one coloured copy of the
+Pairs: PROTEINS graphs with 1000 pairs each, *K* = 5, a GCN of width 256; ID-GNN-Full beside one colored copy of the
 graph per source. Products of a few thousand rows do not fill a large GPU, so fewer rows save less than their share.
 """
 LOOP = """\

@@ -17,7 +17,7 @@ CLASSES = 6
 
 
 def run(folder: Path) -> list[Figure]:
-    """Forward, backward and optimiser step; index arithmetic is done once, before."""
+    """Forward, backward and optimizer step; index arithmetic is done once, before."""
     graphs = tu_graphs(folder, "ENZYMES")
     picked = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(0))[:128].tolist()
     batch = Batch.from_data_list([graphs[i] for i in picked])
@@ -28,12 +28,12 @@ def run(folder: Path) -> list[Figure]:
         torch.manual_seed(0)
         width = match_budget(lambda w: IDGNN(batch.num_features, w, CLASSES, 3, "gcn", identity), plain)
         model = IDGNN(batch.num_features, width, CLASSES, 3, "gcn", identity)
-        optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 
         def step() -> None:
-            optimiser.zero_grad(set_to_none=True)
+            optimizer.zero_grad(set_to_none=True)
             cross_entropy(model(batch.x, batch.edge_index, **options), label).backward()
-            optimiser.step()
+            optimizer.step()
 
         return step
 

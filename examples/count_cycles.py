@@ -1,6 +1,6 @@
 """Lemma 1 and Proposition 2: an ID-GNN that counts cycles, with the weights of the paper's proof.
 
-Every node passes on what it has heard, moved by one place, and the coloured node adds a 1 in front. After K rounds
+Every node passes on what it has heard, moved by one place, and the colored node adds a 1 in front. After K rounds
 h_v[j] is the number of closed walks of length j at v, the features that ID-GNN-Fast takes from powers of the adjacency
 matrix. Clustering coefficients follow from them by Eq. 5.
 """
@@ -24,9 +24,9 @@ def counting_layer(k: int) -> idgnn.IdentityConv:
     for parameter in layer.parameters():
         parameter.zero_()
     if k > 1:
-        for lin in (layer.operator.lin, layer.operator.lin_coloured):
+        for lin in (layer.operator.lin, layer.operator.lin_colored):
             lin.weight[1:] = torch.eye(k - 1)
-    layer.operator.lin_coloured.bias[0] = 1
+    layer.operator.lin_colored.bias[0] = 1
     layer.operator.lin_out.weight[:, :k] = torch.eye(k)  # keeps the sum, and drops the node's own state
     return layer
 
@@ -37,11 +37,11 @@ graph = idgnn.identity_graph(data, num_layers=K)
 
 h = graph.x
 for k in range(1, K + 1):
-    h = counting_layer(k)(h, graph.edge_index, coloured=graph.coloured)
+    h = counting_layer(k)(h, graph.edge_index, colored=graph.colored)
 h = h[graph.query_row]  # [nodes, K]
 
 counts = idgnn.cycle_counts(data.edge_index, data.num_nodes, length=K)
-clustering = (h[:, 2] / (h[:, 1] * (h[:, 1] - 1))).nan_to_num()  # 0 / 0 where a node has one neighbour
+clustering = (h[:, 2] / (h[:, 1] * (h[:, 1] - 1))).nan_to_num()  # 0 / 0 where a node has one neighbor
 
 lengths = [f"length {j}" for j in range(1, K + 1)]
 table = Table("member", *lengths, "clustering", title="Closed walks in the karate club")

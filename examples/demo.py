@@ -1,7 +1,7 @@
 """What the library is for: a task that message-passing GNNs cannot do, and three versions of one network on it.
 
 Every node of some random scale-free graphs is to be classified by its clustering coefficient: how many of its
-neighbours know each other. All nodes have the same feature, so everything has to come from the structure. A plain GNN
+neighbors know each other. All nodes have the same feature, so everything has to come from the structure. A plain GNN
 cannot see triangles; ID-GNN-Fast is told of them by closed-walk counts, ID-GNN-Full finds them by itself.
 """
 
@@ -77,14 +77,14 @@ def make_model(identity: str, classes: int) -> IDGNN:
 
 def training(model: IDGNN, train: list[Data], valid: Data) -> Iterator[float]:
     """The accuracy on unseen graphs after every epoch."""
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, EPOCHS)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, EPOCHS)
     for _ in range(EPOCHS):
         model.train()
         for batch in train:
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             cross_entropy(model(batch.x, batch.edge_index), batch.y).backward()
-            optimiser.step()
+            optimizer.step()
         schedule.step()
         model.eval()
         with torch.no_grad():
@@ -105,7 +105,7 @@ def draw(curves: dict[str, list[float]], majority: float) -> None:
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     for name, curve in curves.items():
         axes.plot(range(1, len(curve) + 1), curve, label=name)
-    axes.axhline(majority, color="grey", linestyle=":", label="most frequent class")
+    axes.axhline(majority, color="gray", linestyle=":", label="most frequent class")
     axes.set(
         xlabel="epoch", ylabel="accuracy on unseen graphs", ylim=(0, 1.02), title="Clustering coefficient of a node"
     )

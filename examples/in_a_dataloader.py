@@ -55,4 +55,4 @@ def accuracy(identity: str) -> float:
 
 
 for identity, title in (("none", "plain GNN"), ("full", "ID-GNN-Full")):
-    print(f"{title + ':':<12} {accuracy(identity):4.0%} of new graphs are recognised")
+    print(f"{title + ':':<12} {accuracy(identity):4.0%} of new graphs are recognized")

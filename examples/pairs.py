@@ -1,6 +1,6 @@
 """Pairs of nodes: how far is u from v? Conditional embeddings h_{u|v} know, pairs of plain embeddings do not.
 
-The prediction for a pair (u, v) is read at u while v is coloured. Nodes carry no features; the models learn on one
+The prediction for a pair (u, v) is read at u while v is colored. Nodes carry no features; the models learn on one
 random graph and are tested on another.
 """
 

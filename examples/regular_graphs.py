@@ -1,6 +1,6 @@
 """Table 1 of the paper: how many of 100 random d-regular graphs can be told apart?
 
-Every node of a d-regular graph has the same neighbourhood as any other, so that a plain GNN gives all of these graphs
+Every node of a d-regular graph has the same neighborhood as any other, so that a plain GNN gives all of these graphs
 one and the same representation. Closed walks, which a K-layer ID-GNN can count up to length K, tell most of them apart.
 An untrained ID-GNN-Full tells more: it sees the walks of every node by itself, and how they branch.
 

@@ -1,4 +1,4 @@
-"""Draws `docs/figures/identity_graph.svg`: a small graph, and its identity graph for one coloured node."""
+"""Draws `docs/figures/identity_graph.svg`: a small graph, and its identity graph for one colored node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from idgnn import identity_graph
 PLACE = {0: (0.0, 0.0), 1: (1.1, 0.55), 2: (1.1, -0.55), 3: (2.2, 0.55), 4: (2.2, -0.55), 5: (3.2, 0.0)}
 EDGES = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 4), (3, 5), (4, 5)]
 ROOT, LAYERS, LIFT = 0, 3, 2.3
-PLAIN, OWN, COLOURED = "#d5dbe3", "#bfe3cf", "#f2a65a"
+PLAIN, OWN, COLORED = "#d5dbe3", "#bfe3cf", "#f2a65a"
 
 
 def main() -> None:
@@ -28,16 +28,16 @@ def main() -> None:
     graph = Data(edge_index=to_undirected(torch.tensor(EDGES).t()), num_nodes=len(PLACE))
     rows = identity_graph(graph, LAYERS, queries=torch.tensor([ROOT]))
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), width_ratios=(1, 1.25), layout="constrained")
-    draw(left, PLACE, graph.edge_index.t().tolist(), {node: str(node) for node in PLACE}, {ROOT: COLOURED})
+    draw(left, PLACE, graph.edge_index.t().tolist(), {node: str(node) for node in PLACE}, {ROOT: COLORED})
     left.set_title("a graph; node 0 is to be embedded, K = 3", fontsize=11)
-    place, name, colour = {}, {}, {}
-    for row, (node, coloured) in enumerate(zip(rows.node.tolist(), rows.coloured.tolist(), strict=True)):
+    place, name, color = {}, {}, {}
+    for row, (node, colored) in enumerate(zip(rows.node.tolist(), rows.colored.tolist(), strict=True)):
         own = row >= graph.num_nodes
         x, y = PLACE[node]
         place[row] = (x + 0.35 * own, y + LIFT * own)
         name[row] = f"{node}|{ROOT}" if own else str(node)
-        colour[row] = COLOURED if coloured else OWN if own else PLAIN
-    draw(right, place, rows.edge_index.t().tolist(), name, colour)
+        color[row] = COLORED if colored else OWN if own else PLAIN
+    draw(right, place, rows.edge_index.t().tolist(), name, color)
     right.set_title("its identity graph: plain rows below, rows u|0 above", fontsize=11)
     right.annotate(
         "read here",
@@ -50,7 +50,7 @@ def main() -> None:
     figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None})
 
 
-def draw(axes: plt.Axes, place: dict, edges: list, name: dict, colour: dict) -> None:
+def draw(axes: plt.Axes, place: dict, edges: list, name: dict, color: dict) -> None:
     """Nodes as discs; edges as lines, or as arrows where they go one way."""
     both = {tuple(edge) for edge in edges}
     for source, target in both:
@@ -71,7 +71,7 @@ def draw(axes: plt.Axes, place: dict, edges: list, name: dict, colour: dict) -> 
         )
         axes.add_patch(line)
     for node, (x, y) in place.items():
-        axes.scatter(x, y, s=560, color=colour.get(node, PLAIN), edgecolors="#4a5568", zorder=2, clip_on=False)
+        axes.scatter(x, y, s=560, color=color.get(node, PLAIN), edgecolors="#4a5568", zorder=2, clip_on=False)
         axes.text(x, y, name[node], ha="center", va="center", fontsize=10, zorder=3)
     axes.set_aspect("equal")
     axes.margins(0.15)

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from idgnn.cli.main import main
-from idgnn.graphs.catalogue import CATALOGUE, NAMES, find
+from idgnn.graphs.catalog import CATALOG, NAMES, find
 from idgnn.graphs.raw_files import expected
 from idgnn.tasks.settings import TaskName
 
@@ -44,7 +44,7 @@ def test_the_list_has_every_dataset_with_all_that_is_known(empty: Path, capsys: 
     said = capsys.readouterr().out
     cells = {name: [cell.strip() for cell in line.split("│")] for line in said.splitlines() for name in NAMES
              if line.startswith(f"│ {name} ")}  # fmt: skip
-    for name, entry in CATALOGUE.items():
+    for name, entry in CATALOG.items():
         here = "yes" if entry.folder is None else "no"
         _, shown, graphs, kind, tasks, available, cite, _ = cells[name]
         assert (shown, graphs, kind, available) == (name, f"{entry.num_graphs:,}", entry.kind, here)
@@ -53,7 +53,7 @@ def test_the_list_has_every_dataset_with_all_that_is_known(empty: Path, capsys: 
 
 
 def test_tasks_are_called_as_in_idgnn_train() -> None:
-    for entry in CATALOGUE.values():
+    for entry in CATALOG.values():
         assert set(entry.tasks) <= set(get_args(TaskName))
 
 

@@ -118,7 +118,7 @@ def test_costs_stop_at_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(last, LeftOut) and last.why.startswith("2 layers would take more memory")
 
 
-def test_a_picture_shows_the_rows_of_the_colour_and_those_that_they_read(
+def test_a_picture_shows_the_rows_of_the_color_and_those_that_they_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A path a - b - c - d - e: with K = 3, rows a|a and b|a; b|a reads the plain row of c.

@@ -17,7 +17,7 @@ from idgnn.experiments.grid import TABLES, Choice
 from idgnn.experiments.record import Record
 from idgnn.experiments.spec import job_as_dict
 from idgnn.experiments.store import Store
-from idgnn.graphs.catalogue import find
+from idgnn.graphs.catalog import find
 from idgnn.graphs.raw_files import expected
 
 CHOSEN = ["--columns", "path-SmallWorld", "--models", "gcn", "sage", "--seeds", "0", "--device", "cpu", "--jobs", "1"]

@@ -10,7 +10,7 @@ from idgnn.models.settings import ModelSettings
 from tests.experiments.variants import answers, asked, prepared_alone, scores, settings
 from tests.training.small_problems import problem_for
 
-pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 SMALL = ModelSettings(conv="gcn", identity="full", width=8, layers=3)
 CONVS = ("gcn", "sage", "gat", "gin")
 

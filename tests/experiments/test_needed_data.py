@@ -7,7 +7,7 @@ import pytest
 
 from idgnn.experiments.grid import Choice
 from idgnn.experiments.needed_data import absent, dataset_of, download, sentence
-from idgnn.graphs.catalogue import CATALOGUE, find
+from idgnn.graphs.catalog import CATALOG, find
 from idgnn.graphs.raw_files import expected
 
 
@@ -28,7 +28,7 @@ def test_every_run_of_the_paper_reads_a_known_dataset_or_none():
     assert {dataset_of(spec.job) for spec in specs("table1")} == {None}
     assert {dataset_of(spec.job) for spec in specs("table4", "memory")} == {"ENZYMES", "CiteSeer"}
     every = {dataset_of(spec.job) for spec in specs()} - {None}
-    assert every == set(CATALOGUE) - {"COX2"}
+    assert every == set(CATALOG) - {"COX2"}
 
 
 def test_what_is_generated_is_never_absent_and_files_are_looked_for_by_name(nothing_here):

@@ -20,7 +20,7 @@ from idgnn.training.settings import RunSettings
 from idgnn.training.trainer import Trainer
 from tests.training.small_problems import graphs_for, problem_for, settings_for
 
-pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 CONVS = ("gcn", "sage", "gat", "gin")
 TASKS = {"node": "node-clustering", "pair": "shortest-path", "graph": "graph-classification"}
 
@@ -45,11 +45,11 @@ def norm(module, x):
 
 
 def dense(encoder, x, adjacency, root):
-    """The embedding of every node when `root` is coloured. `adjacency[s, t]` is 1 if s sends to t."""
+    """The embedding of every node when `root` is colored. `adjacency[s, t]` is 1 if s sends to t."""
     size = x.size(0)
-    colour = torch.zeros(size, 1, dtype=x.dtype)
+    color = torch.zeros(size, 1, dtype=x.dtype)
     if encoder.identity == "full":
-        colour[root] = 1
+        color[root] = 1
     h = norm(encoder.lin_in.norm, x @ encoder.lin_in.weight.t()).relu()
     loops = adjacency.t() + torch.eye(size, dtype=x.dtype)  # [target, source]
     for conv, batch_norm in zip(encoder.convs, encoder.norms, strict=True):
@@ -57,8 +57,8 @@ def dense(encoder, x, adjacency, root):
         kind = encoder.settings["conv"]
         if kind in ("gcn", "gat"):
             sent = h @ layer.lin.weight.t()
-            if layer.lin_coloured is not None:
-                sent = sent + colour * (h @ layer.lin_coloured.weight.t())
+            if layer.lin_colored is not None:
+                sent = sent + color * (h @ layer.lin_colored.weight.t())
         if kind == "gcn":
             degree = loops.sum(1)
             h = (loops / (degree.unsqueeze(1) * degree).sqrt()) @ sent
@@ -69,13 +69,13 @@ def dense(encoder, x, adjacency, root):
             mean = adjacency.t() @ h / adjacency.t().sum(1, keepdim=True).clamp(min=1)
             y = torch.cat([h, mean], dim=1)
             h = y @ layer.lin.weight.t()
-            if layer.lin_coloured is not None:
-                h = h + colour * (y @ layer.lin_coloured.weight.t())
+            if layer.lin_colored is not None:
+                h = h + color * (y @ layer.lin_colored.weight.t())
         else:
             y = h + adjacency.t() @ h
             h = layer.mlp(y)
-            if layer.mlp_coloured is not None:
-                h = h + colour * layer.mlp_coloured(y)
+            if layer.mlp_colored is not None:
+                h = h + color * layer.mlp_colored(y)
         h = norm(batch_norm, h).relu()
     return normalize(h, dim=-1)
 
@@ -108,11 +108,11 @@ def test_nodes_and_pairs_are_embedded_as_the_released_formulas_say(conv, identit
         torch.testing.assert_close(ours, torch.stack([h[root] for root, h in enumerate(every)]))
         pairs = torch.tensor(list(itertools.product(range(data.num_nodes), repeat=2))).t()
         ours = encoder.run(encoder.prepare(data.x, data.edge_index, queries=pairs))
-        read, coloured = pairs.tolist()
+        read, colored = pairs.tolist()
         if identity == "full":
-            expected = [every[v][u] for u, v in zip(read, coloured, strict=True)]
+            expected = [every[v][u] for u, v in zip(read, colored, strict=True)]
         else:
-            expected = [torch.cat([every[0][u], every[0][v]]) for u, v in zip(read, coloured, strict=True)]
+            expected = [torch.cat([every[0][u], every[0][v]]) for u, v in zip(read, colored, strict=True)]
         torch.testing.assert_close(ours, torch.stack(expected))
 
 
@@ -152,7 +152,7 @@ def test_three_rounds_of_gcn_and_gat_see_triangles(conv):
     assert on_cycles(conv, 3) > 1e-6
 
 
-def test_counts_are_diagonals_of_powers_of_the_normalised_adjacency_with_self_loops():
+def test_counts_are_diagonals_of_powers_of_the_normalized_adjacency_with_self_loops():
     for data in random_graphs():
         loops = adjacency_of(data) + torch.eye(data.num_nodes, dtype=torch.double)
         scale = loops.sum(1).rsqrt()

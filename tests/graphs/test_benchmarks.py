@@ -10,7 +10,7 @@ import torch
 from torch_geometric.datasets import TUDataset
 
 from idgnn.graphs import benchmarks, download
-from idgnn.graphs.catalogue import CATALOGUE, find
+from idgnn.graphs.catalog import CATALOG, find
 from idgnn.graphs.dataset import checksum
 from idgnn.graphs.labels import node_clustering
 from idgnn.graphs.load import fetch, is_available, load, verify
@@ -56,7 +56,7 @@ def offline(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
 def test_tu_datasets_have_the_published_sizes(name: str, data_dir: Path, cache: Path) -> None:
     dataset = load(name)
     graphs, nodes, edges, columns, edge_columns, classes = TU[name]
-    assert len(dataset) == graphs == CATALOGUE[name].num_graphs
+    assert len(dataset) == graphs == CATALOG[name].num_graphs
     assert sum(graph.num_nodes for graph in dataset.graphs) == nodes
     assert sum(graph.num_edges for graph in dataset.graphs) == edges
     assert torch.cat([graph.y for graph in dataset.graphs]).bincount().tolist() == classes

@@ -69,7 +69,7 @@ def test_they_are_made_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_bins_out_of_reach_are_given_up(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synthetic, "_PATIENCE", 200)
-    # 8 nodes with 4 neighbours on the ring are dense: low clustering does not occur. 5 such nodes are always complete.
+    # 8 nodes with 4 neighbors on the ring are dense: low clustering does not occur. 5 such nodes are always complete.
     graphs = small_world(num_graphs=60, num_nodes=8)
     counts = Counter(int(round(nx.average_clustering(as_networkx(data)), 12) * 20) for data in graphs)
     full = [count for count in counts.values() if count > 10]
@@ -101,7 +101,7 @@ def test_sizes_that_make_no_sense_are_refused() -> None:
         small_world(num_nodes=4)
 
 
-def test_the_named_dataset_has_the_size_that_the_catalogue_says(cache: Path) -> None:
+def test_the_named_dataset_has_the_size_that_the_catalog_says(cache: Path) -> None:
     dataset = load("smallworld", seed=1)
     assert dataset.name == "SmallWorld" and len(dataset) == 256
     assert dataset.checksum() == checksum(small_world(seed=1))

@@ -37,8 +37,8 @@ def test_rows_distances_edges_and_bounds(data, num_layers, loops):
 
     assert torch.equal(chunk.rows.key, join(cones(Links.of(graph.edge_index, size), num_layers, questions)).key)
     distance, pairs = all_distances(graph.edge_index, size), as_pairs(asked, size)
-    colour = chunk.rows.key // size
-    for row, (v, u) in enumerate(zip(colour.tolist(), chunk.rows.node.tolist(), strict=True)):
+    color = chunk.rows.key // size
+    for row, (v, u) in enumerate(zip(color.tolist(), chunk.rows.node.tolist(), strict=True)):
         assert chunk.arrival[row] == distance[v, u]
         assert chunk.remaining[row] == min(int(distance[u, r]) for r, other in pairs if other == v)
     assert there.tolist() == [bool(distance[v, r] <= num_layers) for r, v in pairs]
@@ -52,7 +52,7 @@ def test_rows_distances_edges_and_bounds(data, num_layers, loops):
         before, after = set(chunk.own(step).tolist()), set(chunk.own(step + 1).tolist())
         for s in before:
             for u in after:
-                if colour[s] == colour[u]:
+                if color[s] == color[u]:
                     ends = chunk.rows.node[s], chunk.rows.node[u]
                     for number in links.find(*(end.view(1) for end in ends))[1].tolist():
                         assert (s, u, number) in found
@@ -61,7 +61,7 @@ def test_rows_distances_edges_and_bounds(data, num_layers, loops):
     assert chunk.rows.key.numel() <= rows.sum()
     assert source.numel() <= between.sum()
     degree = links.into.degree[chunk.rows.node]
-    assert all(int(degree[colour == v].sum()) <= into[questions.colour == v].sum() for v in colour.unique())
+    assert all(int(degree[color == v].sum()) <= into[questions.color == v].sum() for v in color.unique())
 
 
 def test_cut():

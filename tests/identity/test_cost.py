@@ -47,7 +47,7 @@ def test_a_hub_is_counted_without_being_built():
     assert told.bytes > 2**28
 
 
-def test_memory_is_bounded_where_many_colours_meet_at_a_hub(monkeypatch):
+def test_memory_is_bounded_where_many_colors_meet_at_a_hub(monkeypatch):
     """Each leaf reaches the hub, and the edges into the hub are looked at for each of them."""
     looked_at = []
     between = cone.edges_between
@@ -79,8 +79,8 @@ def test_with_more_rounds_than_steps_all_that_lies_on_any_route_has_a_row(seed):
     pairs = torch.randint(20, (2, 6))
     there = reaches(edge_index, num_nodes)
     expected = num_nodes
-    for colour in pairs[1].unique():
-        expected += int((there[colour] & there[:, pairs[0, pairs[1] == colour]].any(1)).sum())
+    for color in pairs[1].unique():
+        expected += int((there[color] & there[:, pairs[0, pairs[1] == color]].any(1)).sum())
     data = Data(edge_index=edge_index, num_nodes=num_nodes)
     for num_layers in (2 * num_nodes, 10**6):
         assert identity_cost(data, num_layers, pairs).rows == expected

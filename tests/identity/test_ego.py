@@ -19,8 +19,8 @@ def test_each_query_has_the_nodes_that_reach_it_and_all_edges_among_them(data, g
     directed.add_nodes_from(range(graph.num_nodes))
     directed.add_edges_from(graph.edge_index.t().tolist())
 
-    node, coloured, edges, query_row = [], [], [], []
-    for root, colour in as_pairs(asked, graph.num_nodes):
+    node, colored, edges, query_row = [], [], [], []
+    for root, color in as_pairs(asked, graph.num_nodes):
         steps = dict(nx.single_target_shortest_path_length(directed, root))
         members = sorted(other for other in steps if steps[other] <= num_layers)
         place = {member: len(node) + number for number, member in enumerate(members)}
@@ -28,19 +28,19 @@ def test_each_query_has_the_nodes_that_reach_it_and_all_edges_among_them(data, g
             if source in place and target in place:
                 edges.append((place[source], place[target], edge))
         node += members
-        coloured += [member == colour for member in members]
+        colored += [member == color for member in members]
         query_row.append(place[root])
     assert ego.node.tolist() == node
-    assert ego.coloured.tolist() == coloured
+    assert ego.colored.tolist() == colored
     assert ego.query_row.tolist() == query_row
     assert sorted(zip(*ego.edge_index.tolist(), ego.edge.tolist(), strict=True)) == sorted(edges)
 
 
-def test_a_colour_out_of_sight_colours_nobody():
+def test_a_color_out_of_sight_colors_nobody():
     one_way = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)
     ego = ego_networks(one_way, 3, torch.tensor([[0], [1]]))
     assert ego.node.tolist() == [0]
-    assert not ego.coloured.any()
+    assert not ego.colored.any()
 
 
 def test_no_nodes_have_no_ego_networks():

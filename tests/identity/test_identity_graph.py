@@ -10,7 +10,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import Compose, ToUndirected
 
 from idgnn import IdentityGraph, ToIdentityGraph, identity_graph
-from idgnn.identity.identity_graph import UnreachedColourWarning
+from idgnn.identity.identity_graph import UnreachedColorWarning
 
 
 def path(size: int, **attributes) -> Data:
@@ -24,7 +24,7 @@ def test_a_path_of_three_nodes_written_out():
     graph = identity_graph(path(3), num_layers=2)
     # Plain rows 0 to 2; then, of each node, those within one step: (0|0) (1|0), (0|1) (1|1) (2|1), (1|2) (2|2).
     assert graph.node.tolist() == [0, 1, 2, 0, 1, 0, 1, 2, 1, 2]
-    assert graph.coloured.nonzero().flatten().tolist() == [3, 6, 9]
+    assert graph.colored.nonzero().flatten().tolist() == [3, 6, 9]
     assert graph.arrival.tolist() == [0, 0, 0, 0, 1, 1, 0, 1, 1, 0]
     assert graph.query_row.tolist() == [3, 6, 9]
     assert graph.plain_row.tolist() == [0, 1, 2]
@@ -45,7 +45,7 @@ def test_every_documented_attribute_is_there_and_every_attribute_is_documented()
     assert graph.edge_weight.shape == (graph.num_edges,)
     for key in ("edge_index", "edge", "node", "arrival", "plain_row", "plain_edge", "query_row"):
         assert graph[key].dtype == torch.long, key
-    assert graph.coloured.dtype == torch.bool
+    assert graph.colored.dtype == torch.bool
 
 
 def test_the_original_graph_is_in_it_and_stays_as_it_was():
@@ -69,7 +69,7 @@ def test_what_speaks_of_nodes_labels_and_graphs_is_carried_as_it_is():
 
 def test_an_attribute_of_the_users_is_not_lost_without_a_word():
     """`node` and `edge` are also what others call their own attributes."""
-    for key in ("node", "edge", "coloured", "num_layers", "query_row"):
+    for key in ("node", "edge", "colored", "num_layers", "query_row"):
         data = path(3)
         data[key] = torch.tensor([41, 42, 43])
         with pytest.raises(ValueError, match=f"{key}.*rename|{key}.*Rename"):
@@ -100,20 +100,20 @@ def test_some_roots_cost_their_own_cones_alone():
     assert graph.num_nodes == 5 + 2 + 2
     assert graph.node[graph.query_row].tolist() == [0, 4, 0]
     assert graph.query_row[0] == graph.query_row[2]
-    assert graph.coloured.sum() == 2
+    assert graph.colored.sum() == 2
 
 
 def test_a_pair_of_equal_nodes_is_a_node_query():
     data = path(4)
     roots = torch.tensor([2, 1])
     nodes, pairs = identity_graph(data, 3, roots), identity_graph(data, 3, torch.stack([roots, roots]))
-    assert all(torch.equal(nodes[key], pairs[key]) for key in ("edge_index", "node", "coloured", "query_row"))
+    assert all(torch.equal(nodes[key], pairs[key]) for key in ("edge_index", "node", "colored", "query_row"))
 
 
-def test_pairs_read_the_first_and_colour_the_second():
+def test_pairs_read_the_first_and_color_the_second():
     graph = identity_graph(path(3), num_layers=2, queries=torch.tensor([[0], [2]]))
     assert graph.node[graph.query_row].tolist() == [0]
-    assert graph.node[graph.coloured].tolist() == [2]
+    assert graph.node[graph.colored].tolist() == [2]
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8])
@@ -151,13 +151,13 @@ def test_a_graph_without_nodes_does_not_disturb_its_batch():
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 5, 2**22])
-def test_a_colour_that_many_ask_for_is_built_as_one_however_small_the_parts(monkeypatch, chunk):
+def test_a_color_that_many_ask_for_is_built_as_one_however_small_the_parts(monkeypatch, chunk):
     """Its queries share rows; in two parts they would be there twice."""
     monkeypatch.setattr("idgnn.identity.cone.CHUNK", chunk)
     monkeypatch.setattr("idgnn.identity.identity_graph.CHUNK", chunk)
     asked = torch.tensor([[0, 4, 2, 1, 3], [2, 2, 2, 1, 2]])
     graph = identity_graph(path(5), 3, asked)
-    # Of colour 1: 0, 1, 2. Of colour 2, which is read everywhere: all five.
+    # Of color 1: 0, 1, 2. Of color 2, which is read everywhere: all five.
     assert graph.node.tolist() == [0, 1, 2, 3, 4, 0, 1, 2, 0, 1, 2, 3, 4]
     assert graph.query_row.tolist() == [8, 12, 10, 6, 11]
 
@@ -167,7 +167,7 @@ def test_a_colour_that_many_ask_for_is_built_as_one_however_small_the_parts(monk
 
 def test_queries_out_of_reach_are_counted_in_one_warning():
     asked = torch.tensor([[0, 0, 4, 1], [1, 4, 0, 4]])  # 1, 4, 4 and 3 steps
-    with pytest.warns(UnreachedColourWarning, match="3 of 4 queries.*more than 2 steps.*more layers") as caught:
+    with pytest.warns(UnreachedColorWarning, match="3 of 4 queries.*more than 2 steps.*more layers") as caught:
         identity_graph(path(5), num_layers=2, queries=asked)
     assert len(caught) == 1
     assert caught[0].filename == __file__
@@ -181,8 +181,8 @@ def test_queries_within_reach_give_no_warning(recwarn):
 
 def test_the_way_there_counts_not_the_way_back():
     one_way = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0], [1]]))
-    identity_graph(one_way, 1, torch.tensor([[1], [0]]))  # the colour of 0 arrives at 1
-    with pytest.warns(UnreachedColourWarning, match="1 of 1"):
+    identity_graph(one_way, 1, torch.tensor([[1], [0]]))  # the color of 0 arrives at 1
+    with pytest.warns(UnreachedColorWarning, match="1 of 1"):
         identity_graph(one_way, 1, torch.tensor([[0], [1]]))
 
 
@@ -195,7 +195,7 @@ def test_the_transform_is_the_function():
     expected = identity_graph(data, 2, data.edge_label_index)
     graph = transform(data)
     assert all(torch.equal(graph[key], expected[key]) for key in ("edge_index", "node", "query_row"))
-    assert "coloured" not in data  # transforms leave their input alone
+    assert "colored" not in data  # transforms leave their input alone
     assert repr(transform) == "ToIdentityGraph(num_layers=2, queries='edge_label_index')"
 
 
@@ -266,7 +266,7 @@ def test_built_on_a_gpu_it_is_the_same():
             "edge_index",
             "edge",
             "node",
-            "coloured",
+            "colored",
             "arrival",
             "query_row",
             "plain_row",

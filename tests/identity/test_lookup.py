@@ -1,4 +1,4 @@
-"""The edges between rows of one colour, found from the cheaper end, are those that a look at all pairs finds."""
+"""The edges between rows of one color, found from the cheaper end, are those that a look at all pairs finds."""
 
 import hypothesis.strategies as st
 import torch
@@ -57,7 +57,7 @@ def test_spread():
 
 
 def test_a_hub_is_not_searched_edge_by_edge(monkeypatch):
-    """A star: under the colour of a leaf there are two rows, and the hub's edges are not gone through."""
+    """A star: under the color of a leaf there are two rows, and the hub's edges are not gone through."""
     size = 1000
     leaves = torch.arange(1, size)
     edge_index = torch.stack([torch.cat([leaves, leaves * 0]), torch.cat([leaves * 0, leaves])])

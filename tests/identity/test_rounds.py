@@ -12,7 +12,7 @@ from idgnn.identity.rounds import HUB, Schedule, trimmed, whole
 from idgnn.identity.rows import Rows
 from tests.laws.graphs import as_pairs, graphs, queries
 
-pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 
 
 def assert_sound(schedule: Schedule, num_nodes: int, num_layers: int) -> None:
@@ -25,13 +25,13 @@ def assert_sound(schedule: Schedule, num_nodes: int, num_layers: int) -> None:
     for round_ in schedule.rounds:
         assert round_.previous.shape == (round_.num_targets,)
         sizes = (round_.split, round_.num_sources - round_.split)
-        for messages, size in zip((round_.plain, round_.coloured), sizes, strict=True):
+        for messages, size in zip((round_.plain, round_.colored), sizes, strict=True):
             assert messages.ptr.numel() == round_.num_targets + 1
             back = messages.back
             source = torch.repeat_interleave(back.ptr.diff())
             assert back.ptr.numel() == size + 1
             assert torch.equal(messages.source[back.edge], source)
-            assert torch.equal(messages.target[back.edge], back.neighbour)
+            assert torch.equal(messages.target[back.edge], back.neighbor)
 
 
 @pytest.mark.parametrize("loops", [False, True])
@@ -51,7 +51,7 @@ def test_with_loops_every_target_hears_itself_exactly_once(data, graph, num_laye
     node = schedule_nodes(trimmed(built, num_layers, graph.num_edges))
     for depth, round_ in enumerate(trimmed(built, num_layers, graph.num_edges).rounds):
         heard = torch.zeros(round_.num_targets, dtype=torch.long)
-        for messages, first in ((round_.plain, 0), (round_.coloured, round_.split)):
+        for messages, first in ((round_.plain, 0), (round_.colored, round_.split)):
             loop = messages.edge >= graph.num_edges
             heard += torch.bincount(messages.target[loop], minlength=round_.num_targets)
             assert torch.equal(messages.source[loop] + first, round_.previous[messages.target[loop]])
@@ -85,12 +85,12 @@ def test_trimming_keeps_at_each_depth_only_rows_that_have_arrived_and_still_matt
     sizes = [schedule.node.numel()] + [round_.num_targets for round_ in schedule.rounds]
     for depth, size in enumerate(sizes):
         own, plain = set(), set()
-        for root, colour in listed:
+        for root, color in listed:
             for node in range(graph.num_nodes):
                 if steps[node].get(root, num_layers + 1) > num_layers - depth:
                     continue  # the answer no longer depends on it
-                if steps[colour].get(node, num_layers + 1) <= depth:
-                    own.add((colour, node))
+                if steps[color].get(node, num_layers + 1) <= depth:
+                    own.add((color, node))
                 else:
                     plain.add(node)
         assert size <= len(own) + len(plain)

@@ -41,7 +41,7 @@ def test_merging_twins_and_sorting_components_changes_nothing(graph, length, mem
 
 
 @given(graphs_with_pairs())
-def test_lemma_1_a_coloured_node_is_seen_along_the_messages(graph):
+def test_lemma_1_a_colored_node_is_seen_along_the_messages(graph):
     """The messages of the proof of Lemma 1: h_u^1 = [number of edges v -> u], h_u^(k+1) = sum of [1(w = v), h_w^k]."""
     edge_index, num_nodes, pairs = graph
     source, target = edge_index
@@ -49,10 +49,10 @@ def test_lemma_1_a_coloured_node_is_seen_along_the_messages(graph):
     seen = torch.zeros(pairs.size(1), length, dtype=torch.float64)
     for column, (u, v) in enumerate(pairs.t().tolist()):
         h = torch.zeros(num_nodes, 0, dtype=torch.float64)
-        coloured = torch.zeros(num_nodes, 1, dtype=torch.float64)
-        coloured[v] = 1
+        colored = torch.zeros(num_nodes, 1, dtype=torch.float64)
+        colored[v] = 1
         for _ in range(length):
-            message = torch.cat([coloured, h], dim=1)[source]
+            message = torch.cat([colored, h], dim=1)[source]
             h = torch.zeros(num_nodes, message.size(1), dtype=torch.float64).index_add(0, target, message)
         seen[column] = h[u]
     assert torch.equal(walk_counts(edge_index, num_nodes, pairs.flip(0), length), seen)

@@ -1,4 +1,4 @@
-"""What the library is compared with: one coloured copy of the whole graph per query, every layer from its equation.
+"""What the library is compared with: one colored copy of the whole graph per query, every layer from its equation.
 
 Plain dense PyTorch over the parameters of the model in question. Nothing here calls the library's own rounds.
 """
@@ -10,19 +10,19 @@ from idgnn import IDGNN, IdentityConv
 
 
 def embeddings(model: IDGNN, x: Tensor, edge_index: Tensor, asked: list[tuple[int, int]], **edge: Tensor) -> Tensor:
-    """The embedding of node u when node v is coloured, for each (u, v) asked."""
+    """The embedding of node u when node v is colored, for each (u, v) asked."""
     after = {}
-    for _, colour in asked:
-        coloured = torch.arange(x.size(0)) == colour
-        after[colour] = network(model, x, edge_index, coloured, **edge)
-    return torch.stack([after[colour][node] for node, colour in asked])
+    for _, color in asked:
+        colored = torch.arange(x.size(0)) == color
+        after[color] = network(model, x, edge_index, colored, **edge)
+    return torch.stack([after[color][node] for node, color in asked])
 
 
-def network(model: IDGNN, x: Tensor, edge_index: Tensor, coloured: Tensor, **edge: Tensor) -> Tensor:
+def network(model: IDGNN, x: Tensor, edge_index: Tensor, colored: Tensor, **edge: Tensor) -> Tensor:
     """The whole encoder in evaluation mode on one copy of the graph."""
     h = linear(model.lin_in, x).relu()
     for conv, norm in zip(model.convs, model.norms, strict=True):
-        h = batch_norm(norm.module, one_round(conv, h, edge_index, coloured, **edge)).relu()
+        h = batch_norm(norm.module, one_round(conv, h, edge_index, colored, **edge)).relu()
     if model.normalize:
         h = h / h.norm(dim=1, keepdim=True).clamp(min=1e-12)
     return linear(model.lin_out, h)
@@ -41,7 +41,7 @@ def one_round(
     conv: IdentityConv,
     h: Tensor,
     edge_index: Tensor,
-    coloured: Tensor,
+    colored: Tensor,
     edge_weight: Tensor | None = None,
     edge_attr: Tensor | None = None,
 ) -> Tensor:
@@ -49,25 +49,25 @@ def one_round(
     edges = list(zip(*edge_index.tolist(), strict=True))
     operator = conv.operator
     if conv.conv == "gcn":
-        return gcn(operator, h, edges, coloured, edge_weight)
+        return gcn(operator, h, edges, colored, edge_weight)
     if conv.conv == "sage":
-        return sage(operator, h, edges, coloured)
+        return sage(operator, h, edges, colored)
     if conv.conv == "gat":
-        return gat(operator, h, edges, coloured)
+        return gat(operator, h, edges, colored)
     if conv.conv == "gin":
-        return gin(operator, h, edges, coloured)
-    return gine(operator, h, edges, coloured, edge_attr)
+        return gin(operator, h, edges, colored)
+    return gine(operator, h, edges, colored, edge_attr)
 
 
-def sent(operator: nn.Module, h: Tensor, coloured: Tensor) -> Tensor:
-    """The message of every node: W_1 h if it is coloured, W_0 h if it is not."""
+def sent(operator: nn.Module, h: Tensor, colored: Tensor) -> Tensor:
+    """The message of every node: W_1 h if it is colored, W_0 h if it is not."""
     plain = linear(operator.lin, h)
-    if operator.lin_coloured is None:
+    if operator.lin_colored is None:
         return plain
-    return torch.where(coloured[:, None], linear(operator.lin_coloured, h), plain)
+    return torch.where(colored[:, None], linear(operator.lin_colored, h), plain)
 
 
-def gcn(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor, edge_weight: Tensor | None) -> Tensor:
+def gcn(operator: nn.Module, h: Tensor, edges: list, colored: Tensor, edge_weight: Tensor | None) -> Tensor:
     """D^-1/2 (A + I) D^-1/2 times the messages; a self-loop that is there already takes the place of that of I."""
     size = h.size(0)
     cells = [[h.new_zeros(()) for _ in range(size)] for _ in range(size)]  # cells[target][source]
@@ -78,13 +78,13 @@ def gcn(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor, edge_weig
         cells[target][source] = weight if source == target else cells[target][source] + weight
     adjacency = torch.stack([torch.stack(row) for row in cells])
     scale = adjacency.sum(1) ** -0.5
-    out = scale[:, None] * adjacency * scale @ sent(operator, h, coloured)
+    out = scale[:, None] * adjacency * scale @ sent(operator, h, colored)
     return out if operator.bias is None else out + operator.bias
 
 
-def sage(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor) -> Tensor:
+def sage(operator: nn.Module, h: Tensor, edges: list, colored: Tensor) -> Tensor:
     """Eq. 2: ReLU messages, their maximum (mean, sum), beside the node's own state."""
-    messages = sent(operator, h, coloured).relu()
+    messages = sent(operator, h, colored).relu()
     collected = []
     for node in range(h.size(0)):
         arriving = [messages[source] for source, target in edges if target == node]
@@ -93,10 +93,10 @@ def sage(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor) -> Tenso
     return linear(operator.lin_out, torch.cat([torch.stack(collected), h], dim=1))
 
 
-def gat(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor) -> Tensor:
-    """Attention over the in-neighbours and the node itself; the asking side is never coloured."""
+def gat(operator: nn.Module, h: Tensor, edges: list, colored: Tensor) -> Tensor:
+    """Attention over the in-neighbors and the node itself; the asking side is never colored."""
     heads = operator.heads
-    messages = sent(operator, h, coloured).view(h.size(0), heads, -1)
+    messages = sent(operator, h, colored).view(h.size(0), heads, -1)
     asking = linear(operator.lin, h).view(h.size(0), heads, -1)
     out = []
     for node in range(h.size(0)):
@@ -112,11 +112,11 @@ def gat(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor) -> Tensor
     return stacked if operator.bias is None else stacked + operator.bias
 
 
-def gin(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor) -> Tensor:
+def gin(operator: nn.Module, h: Tensor, edges: list, colored: Tensor) -> Tensor:
     """V ReLU(W_0 (1 + eps) h_u + sum of W h_s + b) + c."""
     weight = operator.lin.weight
-    coloured_weight = weight if operator.lin_coloured is None else operator.lin_coloured.weight
-    messages = torch.where(coloured[:, None], h @ coloured_weight.t(), h @ weight.t())
+    colored_weight = weight if operator.lin_colored is None else operator.lin_colored.weight
+    messages = torch.where(colored[:, None], h @ colored_weight.t(), h @ weight.t())
     total = []
     for node in range(h.size(0)):
         inside = weight @ h[node] * (1 + operator.eps) + operator.lin.bias
@@ -127,12 +127,12 @@ def gin(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor) -> Tensor
     return linear(operator.lin_out, torch.stack(total).relu())
 
 
-def gine(operator: nn.Module, h: Tensor, edges: list, coloured: Tensor, edge_attr: Tensor) -> Tensor:
-    """MLP((1 + eps) h_u + sum of ReLU(h_s + E f)); a coloured source sends ReLU(W_1 h_s + E_1 f)."""
+def gine(operator: nn.Module, h: Tensor, edges: list, colored: Tensor, edge_attr: Tensor) -> Tensor:
+    """MLP((1 + eps) h_u + sum of ReLU(h_s + E f)); a colored source sends ReLU(W_1 h_s + E_1 f)."""
     total = [(1 + operator.eps) * h[node] for node in range(h.size(0))]
     for number, (source, target) in enumerate(edges):
-        if coloured[source]:
-            message = operator.lin_coloured.weight @ h[source] + linear(operator.lin_edge_coloured, edge_attr[number])
+        if colored[source]:
+            message = operator.lin_colored.weight @ h[source] + linear(operator.lin_edge_colored, edge_attr[number])
         else:
             message = h[source] + linear(operator.lin_edge, edge_attr[number])
         total[target] = total[target] + message.relu()

@@ -95,7 +95,7 @@ def queries(num_nodes: int) -> st.SearchStrategy[Tensor | None]:
 
 
 def as_pairs(asked: Tensor | None, num_nodes: int) -> list[tuple[int, int]]:
-    """The queries as a list of (read, coloured)."""
+    """The queries as a list of (read, colored)."""
     if asked is None:
         return [(node, node) for node in range(num_nodes)]
     if asked.dim() == 1:

@@ -46,14 +46,14 @@ KINDS = {
 def encoder(kind: Kind, num_layers: int, identity: str = "full") -> IDGNN:
     """In evaluation mode, with random running statistics."""
     model = IDGNN(CHANNELS, WIDTH, OUT, num_layers, kind.conv, identity, cycle_length=4, **kind.options)
-    return randomised(model).eval()
+    return randomized(model).eval()
 
 
 def layer(kind: Kind, identity: bool = True, out_channels: int = WIDTH) -> IdentityConv:
-    return randomised(IdentityConv(kind.conv, CHANNELS, out_channels, identity=identity, **kind.options))
+    return randomized(IdentityConv(kind.conv, CHANNELS, out_channels, identity=identity, **kind.options))
 
 
-def randomised(module: nn.Module) -> nn.Module:
+def randomized(module: nn.Module) -> nn.Module:
     """Biases that are not zero, norms that are not the identity, an epsilon that counts."""
     module = module.double()
     with torch.no_grad():
@@ -71,17 +71,17 @@ def randomised(module: nn.Module) -> nn.Module:
 
 
 def with_plain_weights(module: nn.Module) -> nn.Module:
-    """Gives coloured messages the weights of plain ones. Changes `module`."""
+    """Gives colored messages the weights of plain ones. Changes `module`."""
     with torch.no_grad():
         for part in module.modules():
-            if getattr(part, "lin_coloured", None) is not None:
+            if getattr(part, "lin_colored", None) is not None:
                 if hasattr(part, "lin"):
-                    part.lin_coloured.weight.copy_(part.lin.weight)
-                    if part.lin_coloured.bias is not None:
-                        part.lin_coloured.bias.copy_(part.lin.bias)
+                    part.lin_colored.weight.copy_(part.lin.weight)
+                    if part.lin_colored.bias is not None:
+                        part.lin_colored.bias.copy_(part.lin.bias)
                 else:  # GINE: the plain message takes the state as it is
-                    part.lin_coloured.weight.copy_(torch.eye(part.lin_coloured.in_features))
-                    part.lin_edge_coloured.load_state_dict(part.lin_edge.state_dict())
+                    part.lin_colored.weight.copy_(torch.eye(part.lin_colored.in_features))
+                    part.lin_edge_colored.load_state_dict(part.lin_edge.state_dict())
     return module
 
 
@@ -90,7 +90,7 @@ def plain_twin(model: IDGNN) -> IDGNN:
     twin = IDGNN(**{**model.settings, "identity": "none"}).double().eval()
     missing, extra = twin.load_state_dict(model.state_dict(), strict=False)
     assert not missing
-    assert all("coloured" in name for name in extra)
+    assert all("colored" in name for name in extra)
     for mine, theirs in zip(model.convs, twin.convs, strict=True):
         if hasattr(mine.operator, "eps"):
             theirs.operator.eps = mine.operator.eps

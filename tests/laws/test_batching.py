@@ -12,7 +12,7 @@ from idgnn import IdentityGraph, ToIdentityGraph, identity_graph
 from tests.laws.graphs import graphs, pairs, roots
 from tests.laws.networks import KINDS, assert_same, encoder
 
-pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 
 
 def assert_equal_graphs(ours: Data, theirs: Data) -> None:
@@ -67,7 +67,7 @@ def test_the_identity_graph_of_a_batch_is_the_batch_of_identity_graphs(asked, li
     for ours, theirs, one in zip(found.to_data_list(), expected.to_data_list(), single, strict=True):
         assert_equal_graphs(ours, theirs)
         assert type(ours) is IdentityGraph
-        for key in ("edge_index", "node", "coloured", "arrival", "query_row", "plain_row", "plain_edge", "edge"):
+        for key in ("edge_index", "node", "colored", "arrival", "query_row", "plain_row", "plain_edge", "edge"):
             assert torch.equal(ours[key], one[key]), f"{key} is {ours[key]}, expected {one[key]}"
     assert_equal_graphs(found[len(listed) - 1], expected[len(listed) - 1])
 

@@ -12,7 +12,7 @@ from idgnn.models.prepared import PreparedGraphs
 from tests.laws.networks import KINDS, Kind, assert_same, encoder, value_and_gradients
 from tests.laws.test_batching import ASKED, datasets
 
-pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 
 
 def prepare(model: IDGNN, kind: Kind, graphs: list[Data], asked: str | None, engine: str | None):

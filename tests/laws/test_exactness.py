@@ -1,4 +1,4 @@
-"""Identity graph == Algorithm 1 == one coloured copy of the graph per query: outputs and all gradients."""
+"""Identity graph == Algorithm 1 == one colored copy of the graph per query: outputs and all gradients."""
 
 import hypothesis.strategies as st
 import pytest
@@ -20,7 +20,7 @@ from tests.laws.networks import (
 
 ENGINES = ("trimmed", "graph", "ego")
 
-pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 
 
 @pytest.mark.parametrize("num_layers", [1, 2, 3, 4, 5])
@@ -56,26 +56,26 @@ def test_every_engine_is_brute_force(kind, num_layers, data):
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 @settings(max_examples=20)
 @given(data=st.data())
-def test_one_layer_is_its_equation_whoever_is_coloured(kind, identity, data):
+def test_one_layer_is_its_equation_whoever_is_colored(kind, identity, data):
     graph = data.draw(kind.graphs())
     mask = st.lists(st.booleans(), min_size=graph.num_nodes, max_size=graph.num_nodes)
-    coloured = torch.tensor(data.draw(mask) if identity else [False] * graph.num_nodes)
+    colored = torch.tensor(data.draw(mask) if identity else [False] * graph.num_nodes)
     conv = layer(kind, identity)
     names = list(kind.edge(graph))
     inputs = [graph.x, *kind.edge(graph).values()]
 
     def reference(x, *edge):
-        return brute_force.one_round(conv, x, graph.edge_index, coloured, **dict(zip(names, edge, strict=True)))
+        return brute_force.one_round(conv, x, graph.edge_index, colored, **dict(zip(names, edge, strict=True)))
 
     def ours(x, *edge):
-        return conv(x, graph.edge_index, coloured=coloured, **dict(zip(names, edge, strict=True)))
+        return conv(x, graph.edge_index, colored=colored, **dict(zip(names, edge, strict=True)))
 
     out, gradients = value_and_gradients(ours, inputs, list(conv.parameters()))
     expected, expected_gradients = value_and_gradients(reference, inputs, list(conv.parameters()))
     assert_same(out, expected, 1e-12)
     for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
         assert_same(gradient, expected_gradient, 1e-11)
-    if not coloured.any():
+    if not colored.any():
         assert torch.equal(conv(graph.x, graph.edge_index, **kind.edge(graph)), out)
 
 
@@ -94,8 +94,8 @@ def test_equal_weights_give_back_the_plain_gnn(kind, data):
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
-def test_a_colour_that_is_seen_makes_a_difference(kind):
-    """The other laws would also hold for a library that forgets the colour."""
+def test_a_color_that_is_seen_makes_a_difference(kind):
+    """The other laws would also hold for a library that forgets the color."""
     edge_index = torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]])
     data = Data(
         x=torch.randn(3, 3, dtype=torch.double),

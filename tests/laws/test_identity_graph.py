@@ -14,7 +14,7 @@ from idgnn.identity import cost
 from tests.laws.graphs import as_pairs, graphs, queries
 from tests.laws.networks import KINDS, assert_same, encoder, plain_twin
 
-pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 
 
 def steps(data: Data) -> dict[int, dict[int, int]]:
@@ -29,10 +29,10 @@ def cone(data: Data, num_layers: int, asked: list[tuple[int, int]]) -> dict[tupl
     """{(v, u): d(v, u)} for every u with d(v, u) + d(u, r) <= K for some query (r, v)."""
     distance = steps(data)
     rows = {}
-    for read, colour in asked:
-        for node, arrival in distance[colour].items():
+    for read, color in asked:
+        for node, arrival in distance[color].items():
             if read in distance[node] and arrival + distance[node][read] <= num_layers:
-                rows[colour, node] = arrival
+                rows[color, node] = arrival
     return rows
 
 
@@ -46,17 +46,17 @@ def test_rows_are_exactly_the_cones(data, graph, num_layers):
 
     assert built.num_nodes == size + len(expected)
     assert built.node[:size].tolist() == list(range(size))
-    assert not built.coloured[:size].any()
+    assert not built.colored[:size].any()
     assert not built.arrival[:size].any()
     ordered = sorted(expected)
     assert built.node[size:].tolist() == [node for _, node in ordered]
     assert built.arrival[size:].tolist() == [expected[key] for key in ordered]
-    assert built.coloured[size:].tolist() == [colour == node for colour, node in ordered]
+    assert built.colored[size:].tolist() == [color == node for color, node in ordered]
 
 
 @settings(max_examples=100)
 @given(data=st.data(), graph=graphs(max_nodes=7), num_layers=st.integers(1, 6))
-def test_every_row_sees_a_copy_of_its_whole_neighbourhood(data, graph, num_layers):
+def test_every_row_sees_a_copy_of_its_whole_neighborhood(data, graph, num_layers):
     asked = data.draw(queries(graph.num_nodes))
     built = identity_graph(graph, num_layers, asked)
     listed = as_pairs(asked, graph.num_nodes)
@@ -64,14 +64,14 @@ def test_every_row_sees_a_copy_of_its_whole_neighbourhood(data, graph, num_layer
     place = {row: number for number, row in enumerate(rows)}
 
     expected = Counter()
-    for number, (colour, node) in enumerate(rows):
+    for number, (color, node) in enumerate(rows):
         for edge, (source, target) in enumerate(graph.edge_index.t().tolist()):
             if target == node:
-                own = place.get((colour, source), place[None, source])
+                own = place.get((color, source), place[None, source])
                 expected[own, number, edge] += 1
     copied = zip(*built.edge_index.tolist(), built.edge.tolist(), strict=True)
     assert Counter(copied) == expected
-    assert built.query_row.tolist() == [place.get((colour, node), node) for node, colour in listed]
+    assert built.query_row.tolist() == [place.get((color, node), node) for node, color in listed]
     assert torch.equal(built.edge_attr, graph.edge_attr[built.edge])
     assert torch.equal(built.edge_weight, graph.edge_weight[built.edge])
     assert torch.equal(built.x, graph.x[built.node])
@@ -84,7 +84,7 @@ def test_the_cost_is_known_before(data, graph, num_layers):
     asked = data.draw(queries(graph.num_nodes))
     told = identity_cost(graph, num_layers, asked)
     built = identity_graph(graph, num_layers, asked)
-    per_row = (built.node, built.coloured, built.arrival, built.x)
+    per_row = (built.node, built.colored, built.arrival, built.x)
     per_edge = (built.edge_index, built.edge, built.edge_attr, built.edge_weight)
     assert (told.rows, told.edges) == (built.num_nodes, built.num_edges)
     assert told.bytes == sum(values.nbytes for values in per_row + per_edge)
@@ -115,7 +115,7 @@ def test_layers_run_on_it_as_on_any_graph(kind, data):
     built = identity_graph(graph, num_layers, asked)
     h = model.lin_in(built.x).relu()
     for conv, norm in zip(model.convs, model.norms, strict=True):
-        h = norm(conv(h, built.edge_index, coloured=built.coloured, **kind.edge(built))).relu()
+        h = norm(conv(h, built.edge_index, colored=built.colored, **kind.edge(built))).relu()
     out = model.lin_out(torch.nn.functional.normalize(h))
 
     plain = plain_twin(model)(graph.x, graph.edge_index, **kind.edge(graph))

@@ -11,7 +11,7 @@ from idgnn import identity_graph
 from tests.laws.graphs import CHANNELS, EDGE_DIM, graphs
 from tests.laws.networks import KINDS, assert_same, encoder, plain_twin
 
-pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 
 ENGINES = ("trimmed", "graph", "ego")
 
@@ -49,9 +49,9 @@ def test_what_lies_beyond_k_steps_changes_nothing(kind, data):
     inside = {other for other, steps in steps_to(graph, root).items() if steps <= num_layers}
     assume(len(inside) < graph.num_nodes)
     other = changed_outside(graph, inside, data.draw(st.lists(st.tuples(node, node), max_size=8, unique=True)))
-    colour = data.draw(st.sampled_from(sorted(inside)))
+    color = data.draw(st.sampled_from(sorted(inside)))
     model = encoder(kind, num_layers)
-    for asked in (torch.tensor([root]), torch.tensor([[root], [colour]])):
+    for asked in (torch.tensor([root]), torch.tensor([[root], [color]])):
         for engine in ENGINES:
             before = model(graph.x, graph.edge_index, queries=asked, engine=engine, **kind.edge(graph))
             after = model(other.x, other.edge_index, queries=asked, engine=engine, **kind.edge(other))
@@ -61,7 +61,7 @@ def test_what_lies_beyond_k_steps_changes_nothing(kind, data):
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 @settings(max_examples=15)
 @given(data=st.data())
-def test_a_colour_beyond_k_steps_is_not_seen(kind, data):
+def test_a_color_beyond_k_steps_is_not_seen(kind, data):
     graph = data.draw(kind.graphs())
     num_layers = data.draw(st.integers(1, 3))
     root = data.draw(st.integers(0, graph.num_nodes - 1))

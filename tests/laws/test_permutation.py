@@ -10,7 +10,7 @@ from idgnn import identity_cost
 from tests.laws.graphs import queries
 from tests.laws.networks import KINDS, assert_same, encoder
 
-pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 
 
 def renamed(data: Data, name: torch.Tensor, order: torch.Tensor) -> Data:

@@ -1,4 +1,4 @@
-"""Without colour, each named layer is the layer of PyG whose formula it shares."""
+"""Without color, each named layer is the layer of PyG whose formula it shares."""
 
 import hypothesis.strategies as st
 import pytest
@@ -47,7 +47,7 @@ def pyg_twin(ours: IdentityConv) -> nn.Module:
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 @settings(max_examples=15)
 @given(data=st.data())
-def test_an_uncoloured_layer_is_that_of_pyg(kind, identity, data):
+def test_an_uncolored_layer_is_that_of_pyg(kind, identity, data):
     graph = data.draw(kind.graphs())
     ours = layer(kind, identity, out_channels=CHANNELS if kind.conv == "sage" else 4)
     twin = pyg_twin(ours)

@@ -13,8 +13,8 @@ from torch_geometric.nn import MLP, GCNConv, MessagePassing
 from torch_geometric.nn.conv import __all__ as EVERY_CONV
 
 from idgnn.layers.identity_aware import identity_aware
-from idgnn.layers.wrapping.coloured_rows import ColouredRows
-from idgnn.layers.wrapping.colouring import Call, Route, run_coloured, takes_pairs
+from idgnn.layers.wrapping.colored_rows import ColoredRows
+from idgnn.layers.wrapping.coloring import Call, Route, run_colored, takes_pairs
 
 WIDTH = 4
 NUM_NODES = 6
@@ -192,7 +192,7 @@ REFUSED: dict[str, tuple[Make | None, str]] = {
     "HGTConv": (lambda: pyg.HGTConv(WIDTH, WIDTH, (["a"], [("a", "to", "a")])), "node types"),
     "HeteroConv": (lambda: pyg.HeteroConv({("a", "to", "a"): GCNConv(WIDTH, WIDTH)}), "node types"),
     "GPSConv": (lambda: pyg.GPSConv(WIDTH, GCNConv(WIDTH, WIDTH)), "attend to every other"),
-    "MeshCNNConv": (lambda: pyg.MeshCNNConv(WIDTH, WIDTH), "exactly four neighbours"),
+    "MeshCNNConv": (lambda: pyg.MeshCNNConv(WIDTH, WIDTH), "exactly four neighbors"),
     "MessagePassing": (None, "no forward of its own"),  # making one changes the class, and all that derive from it
     "WLConv": (pyg.WLConv, "no weights"),
     "CuGraphGATConv": (None, "compiled extension"),
@@ -211,7 +211,7 @@ def double() -> Any:
 
 
 def draw(module: nn.Module) -> None:
-    """Moves the colour maps away from the identity, so that the colour matters."""
+    """Moves the color maps away from the identity, so that the color matters."""
     for weight in module.parameters():
         nn.init.normal_(weight)
 
@@ -220,35 +220,35 @@ def test_no_class_is_left_out() -> None:
     assert set(EXACT) | set(REFUSED) == set(EVERY_CONV)
 
 
-@pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+@pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 @pytest.mark.parametrize("name", sorted(EXACT))
-def test_identity_graph_equals_one_coloured_copy_per_query(name: str) -> None:
+def test_identity_graph_equals_one_colored_copy_per_query(name: str) -> None:
     model = EXACT[name]().eval()
     assert any(type(module).__name__ == name for module in model.modules())
     x, given = torch.randn(NUM_NODES, WIDTH), inputs()
     ours = identity_aware(model)
-    ours(x, EDGES, **given)  # the widths of all colour maps are known after this
-    draw(ours.colours)
+    ours(x, EDGES, **given)  # the widths of all color maps are known after this
+    draw(ours.colors)
     copies = []
     for v in range(NUM_NODES):
-        coloured = torch.zeros(NUM_NODES, dtype=torch.bool)
-        coloured[v] = True
-        copies.append(ours(x, EDGES, coloured=coloured, **given))
-    states = torch.stack(copies)  # [v, u, channels]: the state of u when v is coloured
+        colored = torch.zeros(NUM_NODES, dtype=torch.bool)
+        colored[v] = True
+        copies.append(ours(x, EDGES, colored=colored, **given))
+    states = torch.stack(copies)  # [v, u, channels]: the state of u when v is colored
     every = torch.arange(NUM_NODES)
     found = ours(x, EDGES, **given)
     torch.testing.assert_close(found, states[every, every], rtol=0, atol=1e-10)
     pairs = torch.cartesian_prod(every, every).t()
     torch.testing.assert_close(ours(x, EDGES, queries=pairs, **given), states[pairs[1], pairs[0]], rtol=0, atol=1e-10)
     plain = model(x, EDGES, **given)
-    assert torch.equal(ours(x, EDGES, coloured=torch.zeros(NUM_NODES, dtype=torch.bool), **given), plain)
+    assert torch.equal(ours(x, EDGES, colored=torch.zeros(NUM_NODES, dtype=torch.bool), **given), plain)
     assert (found - plain).abs().amax() > 1e-3
 
 
 @pytest.mark.parametrize("name", sorted(EXACT))
-def test_a_coloured_node_sends_the_mapped_state_and_receives_as_itself(name: str) -> None:
-    """An oracle that knows nothing of sources and targets: at every node but the coloured one a layer gives what it
-    gives on mapped features, and at the coloured one, which has no loop here, what it gives without any colour."""
+def test_a_colored_node_sends_the_mapped_state_and_receives_as_itself(name: str) -> None:
+    """An oracle that knows nothing of sources and targets: at every node but the colored one a layer gives what it
+    gives on mapped features, and at the colored one, which has no loop here, what it gives without any color."""
     model = EXACT[name]().eval()
     layers = [layer for layer in model.modules() if isinstance(layer, MessagePassing)]
     adds_loops = any(getattr(m, "add_self_loops", False) or hasattr(m, "combine_root") for m in layers)
@@ -260,19 +260,19 @@ def test_a_coloured_node_sends_the_mapped_state_and_receives_as_itself(name: str
         handle.remove()
     for layer, args in seen[:2]:
         ours, state = identity_aware(layer), args[0]
-        coloured = torch.arange(NUM_NODES) == 0
-        ours(*args, coloured=coloured)
-        draw(ours.colour)
-        mapped = torch.where(coloured.view(-1, *[1] * (state.dim() - 1)), ours.colour(state), state)
-        found, plain, other = ours(*args, coloured=coloured), layer(*args), layer(mapped, *args[1:])
-        torch.testing.assert_close(found[~coloured], other[~coloured], rtol=0, atol=1e-10)
-        assert (found[~coloured] - plain[~coloured]).abs().amax() > 1e-3
+        colored = torch.arange(NUM_NODES) == 0
+        ours(*args, colored=colored)
+        draw(ours.color)
+        mapped = torch.where(colored.view(-1, *[1] * (state.dim() - 1)), ours.color(state), state)
+        found, plain, other = ours(*args, colored=colored), layer(*args), layer(mapped, *args[1:])
+        torch.testing.assert_close(found[~colored], other[~colored], rtol=0, atol=1e-10)
+        assert (found[~colored] - plain[~colored]).abs().amax() > 1e-3
         if not adds_loops:
             torch.testing.assert_close(found[0], plain[0], rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", sorted(EXACT))
-def test_both_ways_of_colouring_agree(name: str) -> None:
+def test_both_ways_of_coloring_agree(name: str) -> None:
     model = EXACT[name]().eval()
     layers = [layer for layer in model.modules() if isinstance(layer, MessagePassing) and takes_pairs(layer)]
     seen: list[tuple[MessagePassing, tuple[Any, ...]]] = []
@@ -281,15 +281,15 @@ def test_both_ways_of_colouring_agree(name: str) -> None:
     model(torch.randn(NUM_NODES, WIDTH), EDGES, **inputs())
     for layer, args in list(seen):
         ours = identity_aware(layer)
-        coloured = torch.arange(NUM_NODES) < 3
-        pairs = ours(*args, coloured=coloured)
-        draw(ours.colour)
-        pairs = ours(*args, coloured=coloured)
-        rows = ColouredRows.of(coloured)
+        colored = torch.arange(NUM_NODES) < 3
+        pairs = ours(*args, colored=colored)
+        draw(ours.color)
+        pairs = ours(*args, colored=colored)
+        rows = ColoredRows.of(colored)
         assert rows is not None
         call = Call.of(layer.forward, args, {})
         rounds = 4 if isinstance(layer, pyg.SignedConv) else 99
-        messages = run_coloured(layer, layer.forward, call, rows, ours.colour, Route(pairs=False, rounds=rounds))
+        messages = run_colored(layer, layer.forward, call, rows, ours.color, Route(pairs=False, rounds=rounds))
         torch.testing.assert_close(messages, pairs, rtol=0, atol=1e-10)
 
 

@@ -26,7 +26,7 @@ def messages(listed: list[tuple[int, int]], num_sources: int, num_targets: int) 
         edge=torch.arange(len(listed)) // 2,  # two messages share one, as copies of a row do
         back=Adjacency(
             ptr=_starts([source for source, _ in listed], num_sources),
-            neighbour=_long([listed[number][1] for number in backwards]),
+            neighbor=_long([listed[number][1] for number in backwards]),
             edge=_long(backwards),
         ),
         hubs=False,
@@ -244,7 +244,7 @@ def test_torch_compile_can_rely_on_the_operator(listed):
     x = torch.rand(2, CHANNELS, requires_grad=True)
     weight = torch.rand(len(listed), requires_grad=True)
     back = sent.back
-    ways = (sent.source, sent.ptr, back.neighbour, back.ptr, back.edge)
+    ways = (sent.source, sent.ptr, back.neighbor, back.ptr, back.edge)
     base = torch.rand(3, CHANNELS, requires_grad=True)
     torch.library.opcheck(_gather_sum, (x, weight, None, None, None, *ways, False))
     torch.library.opcheck(_gather_sum, (x, None, None, None, base, *ways, False))

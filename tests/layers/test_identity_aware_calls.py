@@ -12,7 +12,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, GraphConv, SAGEConv
 
-from idgnn.identity.identity_graph import UnreachedColourWarning, identity_graph
+from idgnn.identity.identity_graph import UnreachedColorWarning, identity_graph
 from idgnn.layers.identity_aware import IdentityAwareLayer, identity_aware
 from tests.layers.wrapped import EDGES, NOBODY, NUM_NODES, Mean, assert_exact, drawn, features, one_copy_per_query
 
@@ -27,7 +27,7 @@ def test_queries_may_be_nodes_or_come_with_a_prebuilt_graph() -> None:
     for num_layers in (3, 5):
         graph = identity_graph(Data(x=x, edge_index=EDGES), num_layers=num_layers)
         torch.testing.assert_close(model(x, EDGES, graph=graph), every, rtol=0, atol=1e-12)
-    rows = model(graph.x, graph.edge_index, coloured=graph.coloured)
+    rows = model(graph.x, graph.edge_index, colored=graph.colored)
     torch.testing.assert_close(rows[graph.query_row], every, rtol=0, atol=1e-12)
 
 
@@ -42,10 +42,10 @@ def test_an_edge_index_of_pyg_is_taken() -> None:
 
     for plain in (GCNConv(4, 4), Fused(4, 4, normalize=False), SAGEConv(4, 4)):
         layer = identity_aware(plain)
-        nn.init.normal_(layer.colour.bias)
-        coloured = torch.arange(NUM_NODES) == 1
-        expected = layer(x, edges, coloured=coloured)
-        torch.testing.assert_close(layer(x, typed, coloured=coloured), expected, rtol=0, atol=1e-12)
+        nn.init.normal_(layer.color.bias)
+        colored = torch.arange(NUM_NODES) == 1
+        expected = layer(x, edges, colored=colored)
+        torch.testing.assert_close(layer(x, typed, colored=colored), expected, rtol=0, atol=1e-12)
 
 
 def test_a_first_call_in_inference_mode_leaves_weights_that_train() -> None:
@@ -67,7 +67,7 @@ def test_saves_and_loads_whole(tmp_path: Path) -> None:
 def test_an_unreached_query_warns_and_is_answered_by_the_plain_model() -> None:
     x = features()
     model = drawn(pyg.GCN(4, 8, 2).eval(), x, EDGES)
-    with pytest.warns(UnreachedColourWarning, match="1 of 1"):
+    with pytest.warns(UnreachedColorWarning, match="1 of 1"):
         found = model(x, EDGES, queries=torch.tensor([[5], [0]]))
     torch.testing.assert_close(found[0], model.module(x, EDGES)[5], rtol=0, atol=1e-12)
 
@@ -86,20 +86,20 @@ def test_graphs_without_edges_and_the_check_after_them() -> None:
     assert identity_aware(pyg.GCN(4, 8, 2))(torch.randn(1, 4), nothing).shape == (1, 8)
     model = identity_aware(Mixes())
     model(features(), nothing)
-    with pytest.raises(ValueError, match="1-hop neighbourhood"):
+    with pytest.raises(ValueError, match="1-hop neighborhood"):
         model(features(), EDGES)
 
 
-def test_layer_without_colour_is_the_layer_bit_for_bit() -> None:
+def test_layer_without_color_is_the_layer_bit_for_bit() -> None:
     for layer in (GCNConv(4, 8), SAGEConv(4, 8), Mean(4)):
         ours, x = identity_aware(layer), features()
         assert isinstance(ours, IdentityAwareLayer)
         assert torch.equal(ours(x, EDGES), layer(x, EDGES))
-        assert torch.equal(ours(x, EDGES, coloured=NOBODY), layer(x, EDGES))
+        assert torch.equal(ours(x, EDGES, colored=NOBODY), layer(x, EDGES))
 
 
 def test_equal_messages_give_back_the_plain_model() -> None:
-    """Proposition 1, first half: before any training the colour changes nothing."""
+    """Proposition 1, first half: before any training the color changes nothing."""
     for name in ("GCN", "GAT"):
         model, x = getattr(pyg, name)(4, 8, 3).eval(), features()
         torch.testing.assert_close(identity_aware(model)(x, EDGES), model(x, EDGES), rtol=0, atol=1e-12)

@@ -91,7 +91,7 @@ class Branches(nn.Module):
 def test_branches_and_shared_layers_are_exact() -> None:
     assert_exact(Branches(), features(), EDGES, steps=3)
     assert_exact(Branches(), features(), EDGES, batch=torch.zeros(NUM_NODES, dtype=torch.long), steps=3)
-    names = sorted(name for name, _ in identity_aware(Branches()).colours.named_parameters())
+    names = sorted(name for name, _ in identity_aware(Branches()).colors.named_parameters())
     layers = ("first", "shared", "side.a", "side.b")
     assert names == sorted(f"{layer}.{part}" for layer in layers for part in ("delta", "bias"))
 
@@ -203,9 +203,9 @@ def test_a_model_may_take_a_data_object() -> None:
     data = Data(x=features(), edge_index=EDGES, edge_attr=torch.rand(EDGES.size(1), 2), y=torch.tensor([1]))
     model = identity_aware(TakesData())
     model(data)
-    for weight in model.colours.parameters():
+    for weight in model.colors.parameters():
         nn.init.normal_(weight)
-    expected = torch.stack([model(data, coloured=torch.arange(NUM_NODES) == v)[v] for v in range(NUM_NODES)])
+    expected = torch.stack([model(data, colored=torch.arange(NUM_NODES) == v)[v] for v in range(NUM_NODES)])
     torch.testing.assert_close(model(data), expected, rtol=0, atol=1e-10)
     batch = Batch.from_data_list([data, data])
     torch.testing.assert_close(model(batch), torch.cat([expected, expected]), rtol=0, atol=1e-10)
@@ -224,14 +224,14 @@ def test_a_layer_of_ones_own_is_exact() -> None:
 
     assert_exact(Two(), features(), EDGES, steps=2)
     layer, x = identity_aware(Mean(4)), features()
-    coloured = torch.arange(NUM_NODES) == 2
-    layer(x, EDGES, coloured=coloured)
-    for weight in layer.colour.parameters():
+    colored = torch.arange(NUM_NODES) == 2
+    layer(x, EDGES, colored=colored)
+    for weight in layer.color.parameters():
         nn.init.normal_(weight)
-    sent = torch.where(coloured[:, None], layer.colour(x), x)
+    sent = torch.where(colored[:, None], layer.color(x), x)
     mean = scatter(torch.tanh(sent[EDGES[0]] - x[EDGES[1]]), EDGES[1], dim_size=NUM_NODES, reduce="mean")
     expected = layer.module.lin(torch.cat([mean, x], dim=-1))
-    torch.testing.assert_close(layer(x, EDGES, coloured=coloured), expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(layer(x, EDGES, colored=colored), expected, rtol=0, atol=1e-12)
 
 
 class ByRelation(MessagePassing):
@@ -251,16 +251,16 @@ class ByRelation(MessagePassing):
 def test_the_number_of_propagate_calls_may_change_from_graph_to_graph() -> None:
     layer, x = ByRelation(), features()
     ours = identity_aware(layer)
-    coloured = torch.arange(NUM_NODES) == 0
+    colored = torch.arange(NUM_NODES) == 0
     one, three = torch.zeros(EDGES.size(1), dtype=torch.long), torch.arange(EDGES.size(1)) % 3
     for edge_type in (one, three, one):
-        ours(x, EDGES, edge_type, coloured=coloured)
-        for weight in ours.colour.parameters():
+        ours(x, EDGES, edge_type, colored=colored)
+        for weight in ours.color.parameters():
             nn.init.normal_(weight)
-        sent = torch.where(coloured[:, None], ours.colour(x), x)[EDGES[0]]
+        sent = torch.where(colored[:, None], ours.color(x), x)[EDGES[0]]
         message = torch.einsum("ef,efo->eo", sent, layer.weight[edge_type])
         expected = x + scatter(message, EDGES[1], dim_size=NUM_NODES, reduce="sum")
-        torch.testing.assert_close(ours(x, EDGES, edge_type, coloured=coloured), expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(ours(x, EDGES, edge_type, colored=colored), expected, rtol=0, atol=1e-12)
 
 
 def test_order_dependent_aggregation_is_exact_on_sorted_edges() -> None:

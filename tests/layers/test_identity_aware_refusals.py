@@ -114,15 +114,15 @@ def test_what_torch_compile_was_given_is_found() -> None:
         (NoMessages(), "sends no message through propagate"),
     ],
 )
-def test_layers_refused_at_their_first_coloured_call(layer: MessagePassing, words: str) -> None:
+def test_layers_refused_at_their_first_colored_call(layer: MessagePassing, words: str) -> None:
     ours, x = identity_aware(layer), features()
     assert torch.equal(ours(x, EDGES), layer(x, EDGES))
     with pytest.raises(ValueError, match=words):
-        ours(x, EDGES, coloured=torch.arange(NUM_NODES) == 0)
+        ours(x, EDGES, colored=torch.arange(NUM_NODES) == 0)
 
 
 POOLED = "pool after"
-MIXES = "neighbourhood"
+MIXES = "neighborhood"
 OWN = "sends messages of its own"
 
 
@@ -169,7 +169,7 @@ def test_a_virtual_node_is_refused(seed: int) -> None:
             return x + pyg.global_max_pool(x, batch)[batch]
 
     torch.manual_seed(seed)
-    with pytest.raises(ValueError, match="1-hop neighbourhood"):
+    with pytest.raises(ValueError, match="1-hop neighborhood"):
         identity_aware(Virtual())(torch.ones(NUM_NODES, 2), EDGES, torch.zeros(NUM_NODES, dtype=torch.long))
 
 
@@ -270,14 +270,14 @@ def test_bad_arguments() -> None:
         model(x, EDGES[:, :5], graph=graph)
     with pytest.raises(ValueError, match=r"expected what idgnn\.identity_graph returns"):
         model(x, EDGES, graph=Data(x=x, edge_index=EDGES))
-    with pytest.raises(ValueError, match="sampled neighbourhood"):
+    with pytest.raises(ValueError, match="sampled neighborhood"):
         model(x, EDGES, num_sampled_nodes_per_hop=[3, 4], num_sampled_edges_per_hop=[10, 4])
     with pytest.raises(ValueError, match="more than one of queries"):
         model(x, EDGES, graph=graph, queries=torch.tensor([0]))
     with pytest.raises(ValueError, match="expected a bool tensor"):
-        model(x, EDGES, coloured=torch.zeros(NUM_NODES))
+        model(x, EDGES, colored=torch.zeros(NUM_NODES))
     with pytest.raises(ValueError, match="one entry per row of x"):
-        model(x, EDGES, coloured=torch.ones(3, dtype=torch.bool))
+        model(x, EDGES, colored=torch.ones(3, dtype=torch.bool))
     with pytest.raises(ValueError, match="NaN or infinite"):
         model(torch.full_like(x, torch.nan), EDGES)
     with pytest.raises(ValueError, match="names node 8"):
@@ -300,10 +300,10 @@ def test_bad_arguments() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
-def test_a_sparse_matrix_is_refused_by_a_layer_coloured_along_its_edges() -> None:
+def test_a_sparse_matrix_is_refused_by_a_layer_colored_along_its_edges() -> None:
     adjacency = torch.eye(NUM_NODES).to_sparse_csr()
     with pytest.raises(ValueError, match="sparse matrix"):
-        identity_aware(GCNConv(4, 4, normalize=False))(features(), adjacency, coloured=~NOBODY)
+        identity_aware(GCNConv(4, 4, normalize=False))(features(), adjacency, colored=~NOBODY)
 
 
 def test_a_model_that_cannot_be_copied_says_what_to_do() -> None:

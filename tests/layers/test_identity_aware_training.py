@@ -58,14 +58,14 @@ def test_a_rehearsal_is_not_a_training_step() -> None:
             return self.propagate(edge_index, x=self.norm(x))
 
     layer, x = identity_aware(Normed()), features()
-    layer(x, EDGES, coloured=torch.arange(NUM_NODES) == 0)
+    layer(x, EDGES, colored=torch.arange(NUM_NODES) == 0)
     assert int(layer.module.norm.num_batches_tracked) == 1
     torch.testing.assert_close(layer.module.norm.running_mean, x.mean(0))
 
 
 @pytest.mark.parametrize("name", ["GCN", "GraphSAGE", "GIN", "GAT"])
 def test_fine_tuning_learns_what_the_plain_model_cannot_see(name: str) -> None:
-    """Triangles against a hexagon: every node looks alike to a plain GNN. The optimisers are made before any call."""
+    """Triangles against a hexagon: every node looks alike to a plain GNN. The optimizers are made before any call."""
     torch.set_default_dtype(torch.float32)
     ring, triangles = torch.arange(6), torch.tensor([1, 2, 0, 4, 5, 3])
     graphs = [
@@ -92,10 +92,10 @@ def test_fine_tuning_learns_what_the_plain_model_cannot_see(name: str) -> None:
     a_coin = 0.69  # log 2 and a bit less
     assert min(fit(plain, steps=20)) > a_coin
     model = identity_aware(plain)
-    start = [weight.clone() for weight in model.colours.parameters()]
+    start = [weight.clone() for weight in model.colors.parameters()]
     losses = fit(model, steps=80)
     assert losses[0] > a_coin and losses[-1] < 0.05
-    moved = sum(not torch.equal(*pair) for pair in zip(start, model.colours.parameters(), strict=True))
+    moved = sum(not torch.equal(*pair) for pair in zip(start, model.colors.parameters(), strict=True))
     # In the last round a node hears itself only by a loop, which GCN and GAT add.
     assert moved == (6 if name in ("GCN", "GAT") else 4)
 
@@ -110,11 +110,11 @@ def test_an_optimizer_made_before_the_first_call_moves_maps_of_unknown_width() -
             return self.head(self.conv(x, edge_index))
 
     model, x = identity_aware(Light()), features()
-    assert model.colours.conv.channels is None
+    assert model.colors.conv.channels is None
     optimizer = torch.optim.Adam(model.parameters())
     model(x, EDGES).sum().backward()
     optimizer.step()
-    assert model.colours.conv.channels == 4 and model.colours.conv.delta.abs().min() > 0
+    assert model.colors.conv.channels == 4 and model.colors.conv.delta.abs().min() > 0
 
 
 def test_gradients_are_those_of_brute_force() -> None:
@@ -163,9 +163,9 @@ def test_reset_parameters_makes_the_messages_equal_again() -> None:
     model.reset_parameters()
     torch.testing.assert_close(model(x, EDGES), model.module(x, EDGES), rtol=0, atol=1e-12)
     layer = identity_aware(SAGEConv(4, 4))
-    nn.init.normal_(layer.colour.bias)
+    nn.init.normal_(layer.color.bias)
     layer.reset_parameters()
-    assert layer.colour.bias.abs().max() == 0
+    assert layer.color.bias.abs().max() == 0
 
 
 def test_moves_to_another_dtype() -> None:
@@ -188,7 +188,7 @@ def test_half_precision_by_autocast() -> None:
 
 
 def test_the_check_at_the_first_call_and_autocast_do_not_disturb_each_other() -> None:
-    """The check draws other weights for the colour maps, and autocast remembers weights. The model insists on single
+    """The check draws other weights for the color maps, and autocast remembers weights. The model insists on single
     precision, so that the check has to be made in it, too."""
     torch.set_default_dtype(torch.float32)
 
@@ -204,8 +204,8 @@ def test_the_check_at_the_first_call_and_autocast_do_not_disturb_each_other() ->
     with torch.autocast("cpu", dtype=torch.bfloat16):
         ours = identity_aware(model)
         torch.testing.assert_close(ours(x, EDGES), model(x, EDGES), rtol=0.05, atol=0.05)
-        ours._num_layers, ours._verified = 1, False  # too few, which only colours can show
-        with pytest.raises(ValueError, match="1-hop neighbourhood"):
+        ours._num_layers, ours._verified = 1, False  # too few, which only colors can show
+        with pytest.raises(ValueError, match="1-hop neighborhood"):
             ours(x, EDGES)
 
 
@@ -216,7 +216,7 @@ def test_the_check_at_the_first_call_sees_one_round_too_few(steps: int, undirect
     model, x = identity_aware(pyg.GraphSAGE(4, 8, steps)), features()
     model(x, edges)
     model._num_layers, model._verified = steps - 1, False
-    with pytest.raises(ValueError, match=f"{steps - 1}-hop neighbourhood"):
+    with pytest.raises(ValueError, match=f"{steps - 1}-hop neighborhood"):
         model(x, edges)
 
 
@@ -227,8 +227,8 @@ def test_the_result_is_the_same_under_torch_compile(name: str) -> None:
     torch._dynamo.reset()
     torch.testing.assert_close(torch.compile(ours, backend="eager")(x, EDGES), ours(x, EDGES))
     layer = identity_aware(GCNConv(4, 4) if name == "GCN" else SAGEConv(4, 4))
-    nn.init.normal_(layer.colour.bias)
-    coloured = torch.arange(NUM_NODES) == 0
-    found = torch.compile(layer, backend="eager")(x, EDGES, coloured=coloured)
-    torch.testing.assert_close(found, layer(x, EDGES, coloured=coloured))
+    nn.init.normal_(layer.color.bias)
+    colored = torch.arange(NUM_NODES) == 0
+    found = torch.compile(layer, backend="eager")(x, EDGES, colored=colored)
+    torch.testing.assert_close(found, layer(x, EDGES, colored=colored))
     assert (found - layer(x, EDGES)).abs().max() > 1e-3

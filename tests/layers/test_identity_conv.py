@@ -15,7 +15,7 @@ OPTIONS = {
 }
 EDGE_INDEX = torch.tensor([[0, 1, 1, 2, 3], [1, 0, 2, 1, 2]])
 X = torch.randn(4, 3, generator=torch.Generator().manual_seed(1))
-COLOURED = torch.tensor([False, True, False, False])
+COLORED = torch.tensor([False, True, False, False])
 
 
 def layer(conv: str, **options) -> IdentityConv:
@@ -31,7 +31,7 @@ def test_the_plain_layer_has_one_set_of_message_weights(conv):
     plain = {name for name, _ in layer(conv, identity=False).named_parameters()}
     both = {name for name, _ in layer(conv).named_parameters()}
     assert plain < both
-    assert all("coloured" in name for name in both - plain)
+    assert all("colored" in name for name in both - plain)
 
 
 @pytest.mark.parametrize("conv", OPTIONS)
@@ -39,44 +39,44 @@ def test_the_bias_can_be_left_out(conv):
     with_bias = sum(parameter.numel() for parameter in layer(conv).parameters())
     without = layer(conv, bias=False)
     assert sum(parameter.numel() for parameter in without.parameters()) == with_bias - 4
-    assert without(X, EDGE_INDEX, coloured=COLOURED, **edge_of(conv)).shape == (4, 4)
+    assert without(X, EDGE_INDEX, colored=COLORED, **edge_of(conv)).shape == (4, 4)
 
 
 @pytest.mark.parametrize("conv", OPTIONS)
-def test_the_colour_changes_those_it_reaches_and_nobody_else(conv):
+def test_the_color_changes_those_it_reaches_and_nobody_else(conv):
     """Node 1 sends to 0 and 2, and where there are self-loops to itself."""
     conv_ = layer(conv)
-    nn.init.normal_(conv_.operator.lin_coloured.weight)
-    change = conv_(X, EDGE_INDEX, coloured=COLOURED, **edge_of(conv)) - conv_(X, EDGE_INDEX, **edge_of(conv))
+    nn.init.normal_(conv_.operator.lin_colored.weight)
+    change = conv_(X, EDGE_INDEX, colored=COLORED, **edge_of(conv)) - conv_(X, EDGE_INDEX, **edge_of(conv))
     changed = (change.abs() > 1e-6).any(1).tolist()
     assert changed == [True, conv in ("gcn", "gat"), True, False]
 
 
 @pytest.mark.parametrize("conv", OPTIONS)
-def test_the_plain_layer_sees_no_colour(conv):
+def test_the_plain_layer_sees_no_color(conv):
     plain = layer(conv, identity=False)
-    coloured = plain(X, EDGE_INDEX, coloured=COLOURED, **edge_of(conv))
-    torch.testing.assert_close(coloured, plain(X, EDGE_INDEX, **edge_of(conv)))
+    colored = plain(X, EDGE_INDEX, colored=COLORED, **edge_of(conv))
+    torch.testing.assert_close(colored, plain(X, EDGE_INDEX, **edge_of(conv)))
 
 
 @pytest.mark.parametrize("conv", ["sage", "gin"])
-def test_only_messages_are_coloured_not_the_state_a_node_brings_itself(conv):
+def test_only_messages_are_colored_not_the_state_a_node_brings_itself(conv):
     conv_ = layer(conv)
     alone, no_edges = X[:1], torch.empty(2, 0, dtype=torch.long)
-    assert torch.equal(conv_(alone, no_edges, coloured=torch.tensor([True])), conv_(alone, no_edges))
+    assert torch.equal(conv_(alone, no_edges, colored=torch.tensor([True])), conv_(alone, no_edges))
     loop = torch.zeros(2, 1, dtype=torch.long)  # a self-loop's message is a message
-    assert not torch.allclose(conv_(alone, loop, coloured=torch.tensor([True])), conv_(alone, loop))
+    assert not torch.allclose(conv_(alone, loop, colored=torch.tensor([True])), conv_(alone, loop))
 
 
 @pytest.mark.parametrize("conv", OPTIONS)
-def test_everybody_may_be_coloured(conv):
+def test_everybody_may_be_colored(conv):
     """No plain source is left, so that the plain weights are unused where no state of one's own needs them."""
     conv_ = layer(conv)
     everybody = torch.ones(4, dtype=torch.bool)
-    out = conv_(X, EDGE_INDEX, coloured=everybody, **edge_of(conv))
+    out = conv_(X, EDGE_INDEX, colored=everybody, **edge_of(conv))
     out.sum().backward()
     assert out.shape == (4, 4)
-    assert conv_.operator.lin_coloured.weight.grad.abs().max() > 0
+    assert conv_.operator.lin_colored.weight.grad.abs().max() > 0
 
 
 @pytest.mark.parametrize("conv", OPTIONS)
@@ -92,8 +92,8 @@ def test_reset_parameters_draws_all_weights_anew(conv):
     conv_.reset_parameters()
     drawn = [name for name, parameter in conv_.named_parameters() if not torch.equal(parameter, before[name])]
     matrices = [name for name, parameter in conv_.named_parameters() if parameter.dim() == 2]
-    # The coloured message of GINE starts as the plain one, which takes the state as it is.
-    assert set(matrices) - set(drawn) <= {"operator.lin_coloured.weight"}
+    # The colored message of GINE starts as the plain one, which takes the state as it is.
+    assert set(matrices) - set(drawn) <= {"operator.lin_colored.weight"}
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.int8, torch.uint8])
@@ -103,8 +103,8 @@ def test_edge_index_may_hold_any_whole_numbers(conv, dtype):
     edge_index = torch.tensor([[0, 1, 2], [1, 2, 0]])
     edge = {"edge_attr": torch.randn(3, 2)} if conv == "gine" else {}
     conv_ = layer(conv)
-    expected = conv_(X[:3], edge_index, coloured=COLOURED[:3], **edge)
-    assert torch.equal(conv_(X[:3], edge_index.to(dtype), coloured=COLOURED[:3], **edge), expected)
+    expected = conv_(X[:3], edge_index, colored=COLORED[:3], **edge)
+    assert torch.equal(conv_(X[:3], edge_index.to(dtype), colored=COLORED[:3], **edge), expected)
 
 
 @pytest.mark.parametrize("conv", OPTIONS)
@@ -138,21 +138,21 @@ def test_gradcheck(conv):
     conv_ = layer(conv).double()
     x = X.double().requires_grad_()
     edge = {name: value.double() for name, value in edge_of(conv).items()}
-    assert torch.autograd.gradcheck(lambda x: conv_(x, EDGE_INDEX, coloured=COLOURED, **edge), x)
+    assert torch.autograd.gradcheck(lambda x: conv_(x, EDGE_INDEX, colored=COLORED, **edge), x)
 
 
 def test_edge_weights_of_one_are_no_weights():
     conv = layer("gcn")
-    weighted = conv(X, EDGE_INDEX, coloured=COLOURED, edge_weight=torch.ones(5))
-    torch.testing.assert_close(weighted, conv(X, EDGE_INDEX, coloured=COLOURED))
+    weighted = conv(X, EDGE_INDEX, colored=COLORED, edge_weight=torch.ones(5))
+    torch.testing.assert_close(weighted, conv(X, EDGE_INDEX, colored=COLORED))
 
 
 @pytest.mark.parametrize("conv", OPTIONS)
 def test_state_dict_goes_round(conv):
     first, second = layer(conv), layer(conv)
     second.load_state_dict(first.state_dict())
-    ours = first(X, EDGE_INDEX, coloured=COLOURED, **edge_of(conv))
-    assert torch.equal(ours, second(X, EDGE_INDEX, coloured=COLOURED, **edge_of(conv)))
+    ours = first(X, EDGE_INDEX, colored=COLORED, **edge_of(conv))
+    assert torch.equal(ours, second(X, EDGE_INDEX, colored=COLORED, **edge_of(conv)))
 
 
 REFUSED = {
@@ -184,20 +184,20 @@ REFUSED = {
     "a node that is not there": (lambda: layer("gcn")(X, EDGE_INDEX + 1), r"names node 4.*4 nodes.*from 0 to 3"),
     "a negative node": (lambda: layer("gat")(X, EDGE_INDEX - 1), r"names node -1.*4 nodes.*from 0 to 3"),
     "too few rows of x": (lambda: layer("gin")(X[:2], EDGE_INDEX), r"names node 3.*2 nodes"),
-    "a colour as a list": (
-        lambda: layer("gcn")(X, EDGE_INDEX, coloured=COLOURED.tolist()),
-        r"coloured is a list.*expected",
+    "a color as a list": (
+        lambda: layer("gcn")(X, EDGE_INDEX, colored=COLORED.tolist()),
+        r"colored is a list.*expected",
     ),
-    "a colour as node ids": (
-        lambda: layer("gcn")(X, EDGE_INDEX, coloured=torch.tensor([1])),
+    "a color as node ids": (
+        lambda: layer("gcn")(X, EDGE_INDEX, colored=torch.tensor([1])),
         r"shape \[1\] and dtype torch.int64, expected \[4\] and torch.bool",
     ),
-    "a colour as numbers": (
-        lambda: layer("gcn")(X, EDGE_INDEX, coloured=COLOURED.float()),
+    "a color as numbers": (
+        lambda: layer("gcn")(X, EDGE_INDEX, colored=COLORED.float()),
         r"dtype torch.float32, expected \[4\] and torch.bool",
     ),
-    "a colour too short": (
-        lambda: layer("gcn")(X, EDGE_INDEX, coloured=COLOURED[:2]),
+    "a color too short": (
+        lambda: layer("gcn")(X, EDGE_INDEX, colored=COLORED[:2]),
         r"shape \[2\].*expected \[4\]",
     ),
     "gine without edge_attr": (lambda: layer("gine")(X, EDGE_INDEX), r"'gine' needs edge_attr"),

@@ -119,7 +119,7 @@ def test_maximum_and_its_gradients(case, based, hubs):
     expected = gather_max_plain(x.requires_grad_(), sent, base=leaves[1].requires_grad_() if based else None)
     assert torch.equal(value.cpu(), expected)
     back = sent.back
-    found = kernels.from_winners(*there(grad), winner, *there(back.neighbour, back.ptr, back.edge), hubs=hubs)
+    found = kernels.from_winners(*there(grad), winner, *there(back.neighbor, back.ptr, back.edge), hubs=hubs)
     of_x, *of_base = torch.autograd.grad(expected, leaves, grad)
     torch.testing.assert_close(found.cpu(), of_x)
     for gradient in of_base:
@@ -131,7 +131,7 @@ def test_a_tie_gives_the_gradient_once():
     sent = messages([(0, 0), (0, 0), (1, 0)], num_sources=2, num_targets=1)
     _, winner = kernels.maximum(*there(torch.full((2, 1), 2.0), sent.source, sent.ptr))
     back = sent.back
-    found = kernels.from_winners(*there(torch.ones(1, 1)), winner, *there(back.neighbour, back.ptr, back.edge))
+    found = kernels.from_winners(*there(torch.ones(1, 1)), winner, *there(back.neighbor, back.ptr, back.edge))
     assert found.sum() == 1
 
 
@@ -141,14 +141,14 @@ def test_the_maximum_of_something_unknown_is_unknown():
     assert value[0].isnan() and value[1] == 3
 
 
-@pytest.mark.parametrize("colours", [0, 3])
+@pytest.mark.parametrize("colors", [0, 3])
 @pytest.mark.parametrize("heads", [1, 2])
-def test_attention_and_its_gradients(heads, colours, hubs):
-    """Targets that hear from plain sources alone, from coloured ones alone, from both, from more than a tile holds."""
+def test_attention_and_its_gradients(heads, colors, hubs):
+    """Targets that hear from plain sources alone, from colored ones alone, from both, from more than a tile holds."""
     random = torch.Generator().manual_seed(heads)
     plain = messages([(0, 0), (1, 0), (1, 2), *[(i % 4, 3) for i in range(19)], (2, 4)], num_sources=4, num_targets=5)
-    coloured = messages([(0, 0), (1, 1), (2, 3), (2, 3)], num_sources=3, num_targets=5)
-    lists = [plain, coloured][: 1 + bool(colours)]
+    colored = messages([(0, 0), (1, 1), (2, 3), (2, 3)], num_sources=3, num_targets=5)
+    lists = [plain, colored][: 1 + bool(colors)]
     gives = [torch.randn(sources, heads, generator=random) * 3 for sources in (4, 3)][: len(lists)]
     asks = torch.randn(5, heads, generator=random)
     leaves = [each.requires_grad_() for each in (*gives, asks)]

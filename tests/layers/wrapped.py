@@ -42,25 +42,25 @@ def features(channels: int = 4) -> Tensor:
 
 
 def drawn(model: nn.Module, x: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """The identity-aware version of a model with colour maps away from the identity, so that the colour matters."""
+    """The identity-aware version of a model with color maps away from the identity, so that the color matters."""
     ours = identity_aware(model)
     assert isinstance(ours, IdentityAwareModel)
     ours(x, *args, **kwargs)  # maps of unknown width get theirs
-    for weight in ours.colours.parameters():
+    for weight in ours.colors.parameters():
         nn.init.normal_(weight)
     return ours
 
 
 def one_copy_per_query(model: Any, pairs: Tensor, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """Brute force: for each pair the whole graph once more, with one node coloured."""
+    """Brute force: for each pair the whole graph once more, with one node colored."""
     rows = []
-    for node, colour in pairs.t().tolist():
-        rows.append(model(x, *args, coloured=torch.arange(x.size(0)) == colour, **kwargs)[node])
+    for node, color in pairs.t().tolist():
+        rows.append(model(x, *args, colored=torch.arange(x.size(0)) == color, **kwargs)[node])
     return torch.stack(rows)
 
 
 def assert_exact(model: nn.Module, x: Tensor, *args: Any, steps: int, **kwargs: Any) -> None:
-    """Node and pair queries equal brute force, the colour makes a difference, and without it all is as it was."""
+    """Node and pair queries equal brute force, the color makes a difference, and without it all is as it was."""
     model.eval()
     plain = model(x, *args, **kwargs)
     ours = drawn(model, x, *args, **kwargs)
@@ -73,4 +73,4 @@ def assert_exact(model: nn.Module, x: Tensor, *args: Any, steps: int, **kwargs: 
     pairs = torch.tensor([[0, 2, 4, 3, 1], [1, 0, 3, 2, 1]])
     found = ours(x, *args, queries=pairs, **kwargs)
     torch.testing.assert_close(found, one_copy_per_query(ours, pairs, x, *args, **kwargs), rtol=0, atol=1e-10)
-    assert torch.equal(ours(x, *args, coloured=torch.zeros(x.size(0), dtype=torch.bool), **kwargs), plain)
+    assert torch.equal(ours(x, *args, colored=torch.zeros(x.size(0), dtype=torch.bool), **kwargs), plain)

@@ -23,7 +23,7 @@ def test_every_version_matches_a_gcn_of_width_256_within_one_percent(num_layers,
     width = match_budget(build, gcn)
     asked, found = num_parameters(gcn), num_parameters(build(width))
     assert abs(found - asked) <= 0.01 * asked
-    # No neighbouring width comes closer.
+    # No neighboring width comes closer.
     for other in (width - 1, width + 1):
         assert abs(num_parameters(build(other)) - asked) >= abs(found - asked)
 

@@ -47,7 +47,7 @@ def test_traced_with_a_prebuilt_graph(conv):
 
 # Queries, counts and layers of PyG interrupt the trace; PyTorch then looks at the .grad of what is half computed.
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
-@pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+@pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 @pytest.mark.parametrize(
     ("conv", "identity", "queries"), [("gcn", "full", PAIRS), ("gcn", "fast", None), (GCNConv, "full", None)]
 )

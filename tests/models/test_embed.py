@@ -12,16 +12,16 @@ from torch_geometric.nn import GCN, GATv2Conv, GCNConv, PNAConv, SAGEConv, TAGCo
 from idgnn import IDGNN
 from idgnn.experiments.released.network import ReleasedEncoder
 from idgnn.identity.cost import TooLargeError
-from idgnn.identity.identity_graph import UnreachedColourWarning
+from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.models.embedding import embed as by_chunks
 from idgnn.models.embedding.embed import embed_by_chunks
 from idgnn.models.embedding.memory import as_bytes
 from tests.laws import brute_force
 from tests.laws.graphs import CHANNELS, EDGE_DIM, as_pairs
 from tests.laws.graphs import queries as any_queries
-from tests.laws.networks import KINDS, assert_same, encoder, randomised
+from tests.laws.networks import KINDS, assert_same, encoder, randomized
 
-pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 
 
 def graph(num_nodes: int, edges: list[tuple[int, int]], undirected: bool = True, seed: int = 0) -> Data:
@@ -106,7 +106,7 @@ def test_every_layer_on_every_graph(name, num_layers):
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_brute_force_agrees(kind, data):
-    """One coloured copy of the graph per query, every layer from its equation."""
+    """One colored copy of the graph per query, every layer from its equation."""
     given_graph = data.draw(kind.graphs())
     roots = data.draw(any_queries(given_graph.num_nodes))
     model = encoder(kind, data.draw(st.integers(1, 5)))
@@ -160,7 +160,7 @@ FOREIGN = {
 @pytest.mark.parametrize("num_layers", [1, 3])
 @pytest.mark.parametrize("conv", FOREIGN.values(), ids=FOREIGN.keys())
 def test_layers_that_are_not_ours(conv, num_layers):
-    model = randomised(IDGNN(CHANNELS, 8, 2, num_layers, conv)).eval()
+    model = randomized(IDGNN(CHANNELS, 8, 2, num_layers, conv)).eval()
     for name in ("loops", "duplicates", "directed", "a hub"):
         data = GRAPHS[name]
         if conv is FOREIGN["pna"]:  # it takes them only if it is told so when it is made
@@ -172,9 +172,9 @@ def test_layers_that_are_not_ours(conv, num_layers):
 
 @pytest.mark.parametrize("identity", ["none", "fast"])
 @pytest.mark.parametrize("conv", ["gcn", "sage", "gat", "gin", GCNConv, lambda i, o: TAGConv(i, o, K=2)])
-def test_networks_without_colours(conv, identity):
-    """Of a plain network any layer will do, also one that looks further than its neighbours."""
-    model = randomised(IDGNN(CHANNELS, 8, 2, 3, conv, identity)).eval()
+def test_networks_without_colors(conv, identity):
+    """Of a plain network any layer will do, also one that looks further than its neighbors."""
+    model = randomized(IDGNN(CHANNELS, 8, 2, 3, conv, identity)).eval()
     for name in ("no edges", "loops", "directed", "a hub"):
         data = Data(x=GRAPHS[name].x, edge_index=GRAPHS[name].edge_index)
         for roots in some_roots(data.num_nodes).values():
@@ -198,7 +198,7 @@ def test_no_features():
 
 
 def test_the_mode_is_kept_and_nothing_is_learnt():
-    model, data = randomised(IDGNN(CHANNELS, 8, 2)), GRAPHS["any"]
+    model, data = randomized(IDGNN(CHANNELS, 8, 2)), GRAPHS["any"]
     model.train()
     model.norms[1].eval()  # a frozen part
     before = {name: value.clone() for name, value in model.state_dict().items()}
@@ -248,7 +248,7 @@ def test_going_on_where_it_stopped():
 
 def test_pairs_out_of_reach_are_told():
     data = GRAPHS["disconnected"]
-    with pytest.warns(UnreachedColourWarning, match="1 of 2 queries read a node that lies more than 3 steps"):
+    with pytest.warns(UnreachedColorWarning, match="1 of 2 queries read a node that lies more than 3 steps"):
         encoder(KINDS["gcn"], 3).embed(data, torch.tensor([[0, 1], [5, 0]]))
 
 

@@ -11,7 +11,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GATv2Conv, GCNConv, GINConv, GraphConv, SAGEConv
 
 from idgnn import IDGNN, ToIdentityGraph, identity_graph
-from idgnn.identity.identity_graph import UnreachedColourWarning
+from idgnn.identity.identity_graph import UnreachedColorWarning
 from tests.models.small_graphs import CONVS, HIDDEN, IDENTITIES, IN, OUT, PAIRS, edge_of, ladder, network
 
 
@@ -128,7 +128,7 @@ def test_a_graph_built_for_more_rounds_serves_as_well():
             torch.testing.assert_close(out, expected)
 
 
-@pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+@pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 def test_a_graph_built_for_more_rounds_answers_what_lies_in_between():
     """Of six steps on a path, four layers see nothing, though the graph for six has rows for it."""
     edges = torch.stack([torch.arange(6), torch.arange(1, 7)])
@@ -155,7 +155,7 @@ def test_warns_of_queries_out_of_reach():
     edges = torch.stack([torch.arange(6), torch.arange(1, 7)])
     x = torch.randn(7, IN)
     model = network(num_layers=2)
-    with pytest.warns(UnreachedColourWarning, match="1 of 2 queries.*more than 2 steps"):
+    with pytest.warns(UnreachedColorWarning, match="1 of 2 queries.*more than 2 steps"):
         model(x, edges, queries=torch.tensor([[6, 1], [0, 0]]))
 
 
@@ -211,8 +211,8 @@ def test_edge_weights_reach_a_layer_that_takes_them():
 @pytest.mark.parametrize("identity", IDENTITIES)
 @pytest.mark.parametrize("conv", CONVS)
 def test_every_parameter_learns(conv, identity):
-    """Asked for pairs: a node's own colour is back at the node only after two rounds, or over a self-loop, so that of
-    the last round's coloured weights node queries have no use."""
+    """Asked for pairs: a node's own color is back at the node only after two rounds, or over a self-loop, so that of
+    the last round's colored weights node queries have no use."""
     data = ladder()
     model = network(conv, identity).train()
     out = model(data.x, data.edge_index, queries=PAIRS, **edge_of(conv, data))

@@ -143,9 +143,9 @@ DAMAGE = {
     ),
     "settings with one too many": (
         lambda folder: (folder / "model.json").write_text(
-            json.dumps({"class": "IDGNN", "settings": IDGNN.load(folder).settings | {"colour": "red"}})
+            json.dumps({"class": "IDGNN", "settings": IDGNN.load(folder).settings | {"color": "red"}})
         ),
-        r"model.json.*colour",
+        r"model.json.*color",
     ),
     "weights cut off": (
         lambda folder: (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:-100]),

@@ -30,19 +30,19 @@ def counting_network(num_layers: int) -> list[IdentityConv]:
         if k > 1:
             shift = torch.eye(k, dtype=torch.float64)[:, 1:]  # h[j] becomes h[j + 1]: walks grow by one step
             layer.operator.lin.weight.copy_(shift)
-            layer.operator.lin_coloured.weight.copy_(shift)
-        layer.operator.lin_coloured.bias[0] = 1
+            layer.operator.lin_colored.weight.copy_(shift)
+        layer.operator.lin_colored.bias[0] = 1
         layers.append(layer)
     return layers
 
 
 @torch.no_grad()
 def reaching_network(num_layers: int) -> list[IdentityConv]:
-    r"""The weights of Eq. 6: a coloured node says 1, any other repeats the largest number that it has heard."""
+    r"""The weights of Eq. 6: a colored node says 1, any other repeats the largest number that it has heard."""
     layers = [_silent("max", 1, 1) for _ in range(num_layers)]
     for layer in layers:
         layer.operator.lin.weight.fill_(1)
-        layer.operator.lin_coloured.bias.fill_(1)
+        layer.operator.lin_colored.bias.fill_(1)
     return layers
 
 
@@ -61,5 +61,5 @@ def run(layers: list[IdentityConv], x: Tensor, data: Data, rows_of: Callable, qu
     rows = rows_of(data, len(layers), queries)
     h = x[rows.node]
     for layer in layers:
-        h = layer(h, rows.edge_index, coloured=rows.coloured)
+        h = layer(h, rows.edge_index, colored=rows.colored)
     return h[rows.query_row]

@@ -4,7 +4,7 @@ r"""Eq. 5. The clustering coefficient of a node follows from its cycle counts:
     = \frac{\mathbf{h}_v^{(K)}[3]}{\mathbf{h}_v^{(K)}[2] \, (\mathbf{h}_v^{(K)}[2] - 1)}
 
 in a simple undirected graph, where :math:`\mathbf{h}_v[2]` is the degree and :math:`\mathbf{h}_v[3]` counts every
-triangle in both directions. A node of degree below 2 has no pair of neighbours; its coefficient is 0 by convention.
+triangle in both directions. A node of degree below 2 has no pair of neighbors; its coefficient is 0 by convention.
 """
 
 import networkx as nx

@@ -5,10 +5,10 @@ r"""Eq. 6. A K-layer ID-GNN says whether u is reachable from v within K hops:
     \qquad \mathbf{h}_{u|v}^{(k)} = \textsc{Max}(\{\mathbf{m}_{s|v}^{(k)}, s \in \mathcal{N}(u)\}),
     \qquad \mathbf{h}_{u|v}^{(0)} = 0
 
-The coloured node speaks up in every round, so :math:`\mathbf{h}_{u|v}^{(K)} = 1` if a walk of 1 to K steps leads from
+The colored node speaks up in every round, so :math:`\mathbf{h}_{u|v}^{(K)} = 1` if a walk of 1 to K steps leads from
 v to u, and 0 if none does. For u != v that is: the distance from v to u is at most K. For u = v the walk of no steps
 does not count: the answer is 1 if v lies on a closed walk of at most K steps. In an undirected graph that is every
-node with a neighbour as soon as K >= 2, or with a self-loop as soon as K >= 1; an isolated node does not reach itself.
+node with a neighbor as soon as K >= 2, or with a self-loop as soon as K >= 1; an isolated node does not reach itself.
 """
 
 import networkx as nx
@@ -18,7 +18,7 @@ import torch
 from tests.paper.awkward_graphs import AWKWARD, SIMPLE, as_data, every_pair, walks
 from tests.paper.constructions import ENGINES, reaching_network, run
 
-pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 
 
 def reachable(name, num_layers, engine="identity graph"):
@@ -49,7 +49,7 @@ def test_the_answer_is_one_exactly_for_a_walk_of_one_to_k_steps(name, num_layers
 
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
 @pytest.mark.parametrize("name", SIMPLE)
-def test_a_node_reaches_itself_by_a_neighbour(name, num_layers):
+def test_a_node_reaches_itself_by_a_neighbor(name, num_layers):
     degree = torch.tensor([SIMPLE[name].degree(v) for v in range(len(SIMPLE[name]))])
     expected = (degree > 0) & (num_layers >= 2)
     assert torch.equal(reachable(name, num_layers).diagonal(), expected.double())

@@ -1,10 +1,10 @@
-r"""Lemma 1 (appendix). After n layers of heterogeneous message passing with respect to the coloured node v,
+r"""Lemma 1 (appendix). After n layers of heterogeneous message passing with respect to the colored node v,
 
 .. math:: \mathbf{h}_u^{(n)}[j] = \text{the number of paths of length } j \text{ between } u \text{ and } v,
     \qquad j = 1, \dots, n.
 
 The paths of the paper may pass a node twice: they are walks. The paper draws undirected graphs. Where edges have a
-direction, messages follow it, and the walks that are counted lead from the coloured node v to u:
+direction, messages follow it, and the walks that are counted lead from the colored node v to u:
 :math:`\mathbf{h}_{u|v}^{(n)}[j] = (A^j)_{vu}`.
 """
 
@@ -16,18 +16,18 @@ from idgnn import walk_counts
 from tests.paper.awkward_graphs import AWKWARD, as_data, every_pair, walks
 from tests.paper.constructions import ENGINES, counting_network, run
 
-pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 
 
 @pytest.mark.parametrize("num_layers", range(1, 7))
 @pytest.mark.parametrize("name", AWKWARD)
-def test_copies_of_the_graph_with_one_coloured_node_each_count_walks(name, num_layers):
+def test_copies_of_the_graph_with_one_colored_node_each_count_walks(name, num_layers):
     data, num_nodes = as_data(AWKWARD[name]), len(AWKWARD[name])
     copies = Batch.from_data_list([data] * num_nodes)  # copy v holds the rows v * num_nodes + u
-    coloured = torch.eye(num_nodes, dtype=torch.bool).flatten()
+    colored = torch.eye(num_nodes, dtype=torch.bool).flatten()
     h = copies.x
     for layer in counting_network(num_layers):
-        h = layer(h, copies.edge_index, coloured=coloured)
+        h = layer(h, copies.edge_index, colored=colored)
     expected = walks(AWKWARD[name], num_layers)  # [v, u, j]
     assert torch.equal(h.view_as(expected), expected.double())
 

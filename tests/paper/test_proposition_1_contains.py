@@ -4,7 +4,7 @@ r"""Proposition 1, first part. The ID-GNN version of GIN can differentiate any g
     \mathbf{m}_s^{(k)} = \textsc{Msg}^{(k)}_{\mathbb{1}[s = v]}(\mathbf{h}_s^{(k-1)}) \text{ (Eq. 3)} \quad
     \text{the plain GNN} \quad \mathbf{m}_s^{(k)} = \textsc{Msg}^{(k)}(\mathbf{h}_s^{(k-1)}) \text{ (Eq. 1)}.
 
-This holds for every architecture, and for every pair of a node that is read and a node that is coloured. Numbers may be
+This holds for every architecture, and for every pair of a node that is read and a node that is colored. Numbers may be
 added up in another order, so they agree to rounding in float64; the plain GNNs are those of PyG.
 """
 
@@ -21,7 +21,7 @@ from tests.paper.awkward_graphs import AWKWARD, as_data, every_pair
 WIDTH, EDGE_DIM, HEADS = 8, 3, 2
 LAYERS = ["gcn", "sage max", "sage mean", "sage sum", "gat", "gin", "gine"]
 
-pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColourWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 
 
 def assert_same(found, expected):
@@ -35,15 +35,15 @@ def identity_layer(name):
 
 @torch.no_grad()
 def with_equal_messages(module):
-    """Gives coloured messages the weights of plain ones."""
+    """Gives colored messages the weights of plain ones."""
     for layer in module.modules():
         if isinstance(layer, IdentityConv):
             operator = layer.operator
             if layer.conv == "gine":  # its plain message takes the state as it is
-                nn.init.eye_(operator.lin_coloured.weight)
-                operator.lin_edge_coloured.load_state_dict(operator.lin_edge.state_dict())
+                nn.init.eye_(operator.lin_colored.weight)
+                operator.lin_edge_colored.load_state_dict(operator.lin_edge.state_dict())
             else:
-                operator.lin_coloured.load_state_dict(operator.lin.state_dict(), strict=operator.lin.bias is None)
+                operator.lin_colored.load_state_dict(operator.lin.state_dict(), strict=operator.lin.bias is None)
     return module
 
 
@@ -97,7 +97,7 @@ def test_equal_messages_give_back_the_layers_of_pyg(name, graph):
     h, plain = rows.x, data.x
     for _ in range(3):
         layer = with_equal_messages(identity_layer(name))
-        h = layer(h, rows.edge_index, coloured=rows.coloured, **edge_arguments(name, rows)).relu()
+        h = layer(h, rows.edge_index, colored=rows.colored, **edge_arguments(name, rows)).relu()
         plain = pyg_twin(layer)(plain, data.edge_index, **edge_arguments(name, data)).relu()
     assert_same(h[rows.query_row], plain[pairs[0]])
 
@@ -133,7 +133,7 @@ PYG_MODELS = {
 
 @pytest.mark.parametrize("name", PYG_MODELS)
 @torch.no_grad()
-def test_a_colour_map_that_is_the_identity_gives_back_the_model(name):
+def test_a_color_map_that_is_the_identity_gives_back_the_model(name):
     model = PYG_MODELS[name]().double().eval()
     aware = identity_aware(model)
     for graph in ("barbell", "random, directed", "isolated nodes", "no edges"):
@@ -152,16 +152,16 @@ def test_messages_that_differ_do_not(name):
         model = PYG_MODELS[name]().double().eval()
         aware = identity_aware(model)
         aware(data.x, data.edge_index)  # some layers learn their width on the way
-        for weight in aware.colours.parameters():
+        for weight in aware.colors.parameters():
             nn.init.normal_(weight)
         found, expected = aware(data.x, data.edge_index), model(data.x, data.edge_index)
     else:
         layer, rows = identity_layer(name), identity_graph(data, num_layers=2)
         if name == "gine":
-            nn.init.normal_(layer.operator.lin_coloured.weight)
+            nn.init.normal_(layer.operator.lin_colored.weight)
         found, expected = rows.x, data.x
         for _ in range(2):
-            found = layer(found, rows.edge_index, coloured=rows.coloured, **edge_arguments(name, rows))
+            found = layer(found, rows.edge_index, colored=rows.colored, **edge_arguments(name, rows))
             expected = pyg_twin(layer)(expected, data.edge_index, **edge_arguments(name, data))
         found = found[rows.query_row]
     assert not torch.allclose(found, expected, rtol=1e-6, atol=1e-6)

@@ -5,7 +5,7 @@ features at every node, a plain GNN gives every node of every d-regular graph th
 
 .. math:: \mathbf{h}^{(k)} = \textsc{Agg}^{(k)}(\{d \times \textsc{Msg}^{(k)}(\mathbf{h}^{(k-1)})\}, \mathbf{h}^{(k-1)})
 
-and so does the 1-WL test, which bounds what plain GNNs tell apart. An ID-GNN with K layers meets its coloured node
+and so does the 1-WL test, which bounds what plain GNNs tell apart. An ID-GNN with K layers meets its colored node
 again after a closed walk of at most K steps (Eq. 3).
 """
 

@@ -31,7 +31,7 @@ def small_graphs(number: int = 20, seed: int = 0) -> list[Data]:
     return graphs
 
 
-def labelled(name: str, number: int = 20) -> list[Data]:
+def labeled(name: str, number: int = 20) -> list[Data]:
     """Labels that a task of this name can be made from, a function of the number of the graph and of the node."""
     graphs = small_graphs(number)
     for i, graph in enumerate(graphs):
@@ -49,7 +49,7 @@ def labelled(name: str, number: int = 20) -> list[Data]:
 
 
 def dataset_for(name: str, number: int = 20) -> Dataset:
-    return Dataset("python", labelled(name, number))
+    return Dataset("python", labeled(name, number))
 
 
 def parts_of(problem: Problem) -> dict[str, Part]:
@@ -112,8 +112,8 @@ def test_the_distances_of_shortest_paths_are_those_of_networkx():
     for part in parts_of(problem).values():
         graph = nx.DiGraph(list(map(tuple, part.edge_index.t().tolist())))
         graph.add_nodes_from(range(part.x.size(0)))
-        for read, coloured, label in zip(*part.queries.tolist(), part.target.tolist(), strict=True):
-            assert label == min(2, nx.shortest_path_length(graph, coloured, read))
+        for read, colored, label in zip(*part.queries.tolist(), part.target.tolist(), strict=True):
+            assert label == min(2, nx.shortest_path_length(graph, colored, read))
 
 
 def test_the_seed_decides_the_split_and_nothing_else():
@@ -145,7 +145,7 @@ def test_folds_hold_out_every_graph_once_with_the_classes_in_equal_shares():
 
 def test_the_provided_split_is_kept():
     split = {"train": torch.tensor([4, 1, 0]), "valid": torch.tensor([2]), "test": torch.tensor([5, 3])}
-    dataset = Dataset("python", labelled("graph-classification", 6), provided_split=split)
+    dataset = Dataset("python", labeled("graph-classification", 6), provided_split=split)
     problem = make_problem(dataset, TaskSettings(name="graph-classification", split="provided"))
     assert {name: sorted(ids) for name, ids in problem.graph_ids.items()} == {
         "train": [0, 1, 4],
@@ -157,7 +157,7 @@ def test_the_provided_split_is_kept():
 
 
 def test_a_provided_split_without_a_training_part_is_refused():
-    dataset = Dataset("python", labelled("graph-classification", 6), provided_split={"valid": torch.tensor([2, 3])})
+    dataset = Dataset("python", labeled("graph-classification", 6), provided_split={"valid": torch.tensor([2, 3])})
     with pytest.raises(ValueError, match="train"):
         make_problem(dataset, TaskSettings(name="graph-classification", split="provided"))
 
@@ -204,7 +204,7 @@ def test_the_masks_of_one_graph_are_its_provided_split():
 @pytest.mark.parametrize("name", ["node-classification", "node-regression"])
 @pytest.mark.parametrize("number", [1, 20])
 def test_nodes_without_a_label_are_never_asked_about(name, split, number):
-    graphs = labelled(name, number) if number > 1 else one_graph(y=torch.arange(40) % 3).graphs
+    graphs = labeled(name, number) if number > 1 else one_graph(y=torch.arange(40) % 3).graphs
     unknown = torch.nan if name == "node-regression" else -1
     known = 0
     for graph in graphs:
@@ -222,7 +222,7 @@ def test_nodes_without_a_label_are_never_asked_about(name, split, number):
 
 @pytest.mark.parametrize("name", ["graph-classification", "graph-regression"])
 def test_graphs_without_a_label_are_in_no_part(name):
-    graphs = labelled(name)
+    graphs = labeled(name)
     for graph in graphs[::4]:
         graph.y = torch.tensor([torch.nan if name == "graph-regression" else -1])
     problem = make_problem(Dataset("python", graphs), TaskSettings(name=name))
@@ -231,7 +231,7 @@ def test_graphs_without_a_label_are_in_no_part(name):
 
 
 def test_pairs_without_a_label_are_never_asked_about():
-    graphs = labelled("pair-classification")
+    graphs = labeled("pair-classification")
     for graph in graphs:
         graph.edge_label[0] = -1
     problem = make_problem(Dataset("python", graphs), TaskSettings(name="pair-classification"))
@@ -240,7 +240,7 @@ def test_pairs_without_a_label_are_never_asked_about():
 
 
 def test_every_label_of_a_pair_needs_its_pair():
-    graphs = labelled("pair-classification")
+    graphs = labeled("pair-classification")
     graphs[0].edge_label = graphs[0].edge_label[:-1]
     with pytest.raises(ValueError, match="edge_label"):
         make_problem(Dataset("python", graphs), TaskSettings(name="pair-classification"))
@@ -256,7 +256,7 @@ def test_every_label_of_a_pair_needs_its_pair():
     ],
 )
 def test_labels_may_be_small_whole_numbers(name, dtype):
-    graphs = labelled(name)
+    graphs = labeled(name)
     for graph in graphs:
         for key in ("y", "edge_label"):
             if graph.get(key) is not None:
@@ -268,7 +268,7 @@ def test_labels_may_be_small_whole_numbers(name, dtype):
 
 @pytest.mark.parametrize("name", ["node-regression", "graph-regression"])
 def test_quantities_may_be_negative_whole_numbers(name):
-    graphs = labelled(name)
+    graphs = labeled(name)
     for i, graph in enumerate(graphs):
         graph.y = torch.full_like(graph.y, i - 10, dtype=torch.long)
     problem = make_problem(Dataset("python", graphs), TaskSettings(name=name))
@@ -276,14 +276,14 @@ def test_quantities_may_be_negative_whole_numbers(name):
 
 
 def test_two_classes_are_yes_and_no():
-    graphs = labelled("graph-classification")
+    graphs = labeled("graph-classification")
     for i, graph in enumerate(graphs):
         graph.y = torch.tensor([[i % 2]])  # as some PyG datasets have it
     assert make_problem(Dataset("python", graphs), TaskSettings(name="graph-classification")).objective == Binary()
 
 
 def test_a_class_that_training_never_sees_is_counted():
-    graphs = labelled("graph-classification")
+    graphs = labeled("graph-classification")
     for graph in graphs:
         graph.y = torch.tensor([0])
     graphs[7].y = torch.tensor([5])
@@ -291,7 +291,7 @@ def test_a_class_that_training_never_sees_is_counted():
     assert problem.objective == Classes(6)
 
 
-def test_quantities_are_standardised_by_the_training_part_alone():
+def test_quantities_are_standardized_by_the_training_part_alone():
     problem = make_problem(dataset_for("graph-regression"), TaskSettings(name="graph-regression"))
     assert problem.objective == Quantity.of(problem.train.target)
 
@@ -301,10 +301,10 @@ def test_graphs_without_labels_are_refused(name):
     level = name.split("-")[0]
     with pytest.raises(ValueError, match=rf"has no y, but {name} expects .* Name the column with the labels"):
         make_problem(Dataset("python", small_graphs()), TaskSettings(name=name))
-    other = labelled("graph-classification" if level == "node" else "node-classification")
+    other = labeled("graph-classification" if level == "node" else "node-classification")
     with pytest.raises(ValueError, match=rf"has a y of shape .* but {name} expects"):
         make_problem(Dataset("python", other), TaskSettings(name=name))
-    unknown = labelled(name)
+    unknown = labeled(name)
     for graph in unknown:
         graph.y = torch.full_like(graph.y, torch.nan if graph.y.is_floating_point() else -1)
     with pytest.raises(ValueError, match=rf"nothing is known about python for {name}"):
@@ -397,7 +397,7 @@ def test_no_graphs_are_refused(name):
         ({"pairs": 0}, "pairs is 0"),
         ({"cutoff": 0}, "cutoff is 0"),
         ({"split": "kfold"}, "split is 'kfold'"),
-        ({"name": "graph-colouring"}, "name is 'graph-colouring', expected one of node-classification"),
+        ({"name": "graph-coloring"}, "name is 'graph-coloring', expected one of node-classification"),
     ],
 )
 def test_settings_that_make_no_task_are_refused(options, sentence):

@@ -90,7 +90,7 @@ SPREAD = st.floats(-1000, 1000, width=32).map(lambda value: value if abs(value) 
 
 
 @given(st.lists(SPREAD, min_size=2, max_size=12))
-def test_a_quantity_is_standardised_for_the_loss_and_read_in_its_own_unit(values):
+def test_a_quantity_is_standardized_for_the_loss_and_read_in_its_own_unit(values):
     target = torch.tensor(values)
     objective = Quantity.of(target)
     # The answer that is exactly right costs nothing and reads as the target.

@@ -52,7 +52,7 @@ def test_evaluation_is_that_of_one_process(case, tmp_path):
 
     def evaluate(processes: Processes):
         trainer = trainer_of(processes, problem, options)
-        # Equal scores, as those of pairs that no colour joins, are equal up to rounding, which other batches change.
+        # Equal scores, as those of pairs that no color joins, are equal up to rounding, which other batches change.
         trainer.model.register_forward_hook(lambda model, inputs, out: out.round(decimals=4))
         return trainer.evaluate(), trainer.answer("valid").out
 

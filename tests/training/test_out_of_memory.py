@@ -31,7 +31,7 @@ def limit(trainer, most: int, error: Exception = FULL[0]) -> None:
 
 
 @pytest.mark.parametrize("error", FULL, ids=lambda error: type(error).__name__)
-def test_every_kind_of_full_memory_is_recognised(error):
+def test_every_kind_of_full_memory_is_recognized(error):
     assert is_out_of_memory(error)
     assert not is_out_of_memory(RuntimeError("shapes do not fit")) and not is_out_of_memory(ValueError("no"))
 

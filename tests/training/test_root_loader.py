@@ -16,8 +16,8 @@ from torch_geometric.nn import GCN, GraphConv
 from idgnn import IDGNN, RootLoader, identity_aware
 from idgnn.identity.adjacency import incoming
 from idgnn.identity.cost import TooLargeError
-from idgnn.identity.identity_graph import UnreachedColourWarning
-from idgnn.identity.neighbourhood import Caps, neighbourhood
+from idgnn.identity.identity_graph import UnreachedColorWarning
+from idgnn.identity.neighborhood import Caps, neighborhood
 from idgnn.models.large_graph import LargeGraph
 from tests.laws.graphs import EDGE_DIM, pairs, roots
 from tests.laws.networks import CHANNELS, KINDS, assert_same, encoder
@@ -35,12 +35,12 @@ def only_taken(kind, data: Data) -> Data:
 
 def expected(model: IDGNN, kind, data: Data, queries: Tensor) -> Tensor:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnreachedColourWarning)
+        warnings.simplefilter("ignore", UnreachedColorWarning)
         return model(data.x, data.edge_index, queries=queries, **kind.edge(data))
 
 
 def sparse(size: int, num_edges: int, directed: bool, seed: int = 0) -> Data:
-    """Far larger than the neighbourhood of a node; some nodes are isolated, and there are no repeated self-loops."""
+    """Far larger than the neighborhood of a node; some nodes are isolated, and there are no repeated self-loops."""
     generator = torch.Generator().manual_seed(seed)
     edges = torch.randint(size, (2, num_edges), generator=generator)
     edges = edges[:, edges[0] != edges[1]]
@@ -115,7 +115,7 @@ def test_every_query_comes_once_with_its_place():
     assert sorted(index.tolist()) == list(range(23)) and index.tolist() != list(range(23))
     out = torch.cat([model.run(batch.ready) for batch in batches])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnreachedColourWarning)
+        warnings.simplefilter("ignore", UnreachedColorWarning)
         whole = model(graph.x, graph.edge_index, queries=asked)
     assert torch.allclose(out, whole[index], atol=1e-6)
     assert torch.equal(torch.cat([batch.queries for batch in batches], dim=1), asked[:, index])
@@ -172,24 +172,24 @@ def test_what_would_not_fit_is_refused_so_that_batches_can_be_halved(monkeypatch
 
 
 def drawn(num_leaves: int, most: int, seed: int) -> Tensor:
-    """The in-neighbours of the hub of a star that a cap leaves."""
+    """The in-neighbors of the hub of a star that a cap leaves."""
     graph = star(num_leaves)
     into = incoming(graph.edge_index, num_leaves + 1)
-    near = neighbourhood(into, torch.tensor([0]), 1, Caps((most,), torch.Generator().manual_seed(seed), loops=False))
+    near = neighborhood(into, torch.tensor([0]), 1, Caps((most,), torch.Generator().manual_seed(seed), loops=False))
     assert torch.equal(graph.edge_index[1, near.edge], torch.zeros_like(near.edge))
     source = graph.edge_index[0, near.edge]
-    assert torch.equal(near.node[near.into.neighbour], source)
+    assert torch.equal(near.node[near.into.neighbor], source)
     assert float(near.missing[0]) == max(num_leaves / most, 1)
     return source
 
 
 @pytest.mark.parametrize(("leaves", "most"), [(10, 3), (10, 9), (10, 10), (4, 10), (1, 1), (2000, 15)])
-def test_a_cap_leaves_so_many_different_neighbours(leaves, most):
+def test_a_cap_leaves_so_many_different_neighbors(leaves, most):
     source = drawn(leaves, most, seed=3)
     assert source.numel() == source.unique().numel() == min(leaves, most)
 
 
-def test_all_sets_of_neighbours_are_drawn_equally_often():
+def test_all_sets_of_neighbors_are_drawn_equally_often():
     times = Counter(tuple(drawn(5, 2, seed).tolist()) for seed in range(2000))
     assert len(times) == 10
     # Each of the ten sets 200 times on average, with a standard deviation of 13.4.
@@ -214,9 +214,9 @@ def test_the_network_runs_exactly_on_the_graph_that_was_drawn(name, directed):
         large = LargeGraph(model, only_taken(kind, graph))
         caps = Caps(fanout, torch.Generator().manual_seed(7), large.self_loops)
         start = torch.tensor([3, 17, 28])
-        near = neighbourhood(large.into, start, num_layers, caps)
+        near = neighborhood(large.into, start, num_layers, caps)
         target = torch.repeat_interleave(near.into.degree)
-        its = Data(x=graph.x[near.node], edge_index=torch.stack([near.into.neighbour, target]))
+        its = Data(x=graph.x[near.node], edge_index=torch.stack([near.into.neighbor, target]))
         if name == "gine":
             its.edge_attr = graph.edge_attr[near.edge]
         assert bool((near.missing > 1).any())
@@ -246,7 +246,7 @@ def same(one, other) -> bool:
             torch.equal(getattr(r, kind).source, getattr(s, kind).source)
             and torch.equal(getattr(r, kind).ptr, getattr(s, kind).ptr)
             for r, s in zip(a.ready.plan.rounds, b.ready.plan.rounds, strict=True)
-            for kind in ("plain", "coloured")
+            for kind in ("plain", "colored")
         )
         for a, b in zip(one, other, strict=True)
     )

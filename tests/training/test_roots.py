@@ -97,7 +97,7 @@ def test_one_batch_of_all_queries_is_the_whole_graph(task):
     (one,), (other,) = whole.epochs(), roots.epochs()
     assert one.steps == other.steps == 1 and other.loss == pytest.approx(one.loss, rel=1e-5)
     for mine, its in zip(whole.model.parameters(), roots.model.parameters(), strict=True):
-        # In link prediction no two nodes of a pair are joined: the last round has no coloured message.
+        # In link prediction no two nodes of a pair are joined: the last round has no colored message.
         assert (mine.grad is None) == (its.grad is None)
         assert mine.grad is None or torch.allclose(mine.grad, its.grad, atol=1e-5)
 

@@ -137,14 +137,14 @@ def test_pairs_are_tensors_of_pairs():
 
 
 def test_paths_lead_from_source_to_target(tmp_path):
-    """On a directed path 0 -> 1 -> ... -> 5, whose labels are told and whose colours flow along the edges."""
+    """On a directed path 0 -> 1 -> ... -> 5, whose labels are told and whose colors flow along the edges."""
     path = Data(edge_index=torch.stack([torch.arange(5), torch.arange(1, 6)]), num_nodes=6)
     run = train([path] * 8, "shortest-path", model=SMALL, training=QUICK, folder=tmp_path)
     header, *lines = [line.split(",") for line in (tmp_path / "predictions.csv").read_text().splitlines()]
     table = [dict(zip(header, line, strict=True)) for line in lines]
     assert table
     assert all(int(row["label"][0]) == min(int(row["target"]) - int(row["source"]), 4) for row in table)
-    found = run.predict([path], [torch.tensor([[5], [2]])], device="cpu")  # 5 is read, 2 is coloured
+    found = run.predict([path], [torch.tensor([[5], [2]])], device="cpu")  # 5 is read, 2 is colored
     assert (found["source"], found["target"]) == ([2], [5])
 
 

@@ -109,12 +109,12 @@ def test_recording_needs_a_gpu():
 
 def test_the_cosine_is_that_of_pytorch():
     trainer = trainer_for(problem_for("graph-classification"), replace(QUICK, epochs=7, lr=0.03))
-    optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.03)
-    schedule = CosineAnnealingLR(optimiser, T_max=7)
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.03)
+    schedule = CosineAnnealingLR(optimizer, T_max=7)
     for epoch in trainer.epochs():
         assert math.isclose(epoch.lr, schedule.get_last_lr()[0], rel_tol=1e-9)
-        assert all(group["lr"] == epoch.lr for group in trainer.optimiser.param_groups)
-        optimiser.step()
+        assert all(group["lr"] == epoch.lr for group in trainer.optimizer.param_groups)
+        optimizer.step()
         schedule.step()
     assert abs(schedule.get_last_lr()[0]) < 1e-12, "the rate would be 0 after the last epoch"
 
@@ -130,13 +130,13 @@ def test_one_epoch_by_hand():
     options = replace(QUICK, epochs=1, batch_size=100, weight_decay=0.1)
     trainer = trainer_for(problem, options)
     model = network_for(problem)
-    optimiser = torch.optim.Adam(model.parameters(), lr=options.lr, weight_decay=0.1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=options.lr, weight_decay=0.1)
     (epoch,) = trainer.epochs()
     part = problem.train
     out = model(model.encoder.prepare(part.x, part.edge_index), part.owner, part.num_graphs)
     loss = problem.objective.loss(out, part.target)
     loss.backward()
-    optimiser.step()
+    optimizer.step()
     assert math.isclose(epoch.loss, float(loss.detach()), rel_tol=1e-5) and epoch.steps == 1
     for mine, other in zip(trainer.model.parameters(), model.parameters(), strict=True):
         assert torch.allclose(mine, other, atol=1e-5)

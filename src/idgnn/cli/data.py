@@ -28,7 +28,7 @@ class DataVerb:
 
     def __call__(self) -> None:
         """Does what is asked for every dataset, and then says all that went wrong."""
-        from idgnn.graphs.catalogue import NAMES
+        from idgnn.graphs.catalog import NAMES
 
         if self.action == "list":
             _show(self.names or NAMES)
@@ -52,7 +52,7 @@ def _show(names: tuple[str, ...]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from idgnn.graphs.catalogue import find
+    from idgnn.graphs.catalog import find
     from idgnn.graphs.raw_files import is_available
 
     entries = [find(name) for name in names]
@@ -72,14 +72,14 @@ def _show(names: tuple[str, ...]) -> None:
 
 
 def _here() -> tuple[str, ...]:
-    from idgnn.graphs.catalogue import CATALOGUE
+    from idgnn.graphs.catalog import CATALOG
     from idgnn.graphs.raw_files import is_available
 
-    return tuple(name for name, entry in CATALOGUE.items() if entry.folder is not None and is_available(name))
+    return tuple(name for name, entry in CATALOG.items() if entry.folder is not None and is_available(name))
 
 
 def _fetch(name: str) -> None:
-    from idgnn.graphs.catalogue import find
+    from idgnn.graphs.catalog import find
     from idgnn.graphs.raw_files import is_available, locate
 
     entry = find(name)
@@ -97,7 +97,7 @@ def _fetch(name: str) -> None:
 
 
 def _verify(name: str) -> None:
-    from idgnn.graphs.catalogue import find
+    from idgnn.graphs.catalog import find
     from idgnn.graphs.raw_files import expected, verify
 
     entry = find(name)

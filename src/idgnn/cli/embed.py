@@ -16,7 +16,7 @@ class Embed(NewGraphs):
 
     idgnn embed runs/my-run --edges new.csv --nodes new_nodes.csv --output embeddings.npz
 
-    Graphs of any size: colours are for as many nodes at a time as fit into --memory, beside the plain states of all. If
+    Graphs of any size: colors are for as many nodes at a time as fit into --memory, beside the plain states of all. If
     it is stopped, even by kill -9, the same command goes on where it stopped.
     """
 

@@ -43,13 +43,13 @@ def _distances(nodes: Sequence[int], edges: Iterable[tuple[int, int]]) -> np.nda
 def _principal(distance: np.ndarray) -> np.ndarray:
     """Classical scaling: the plane in which points at these distances spread most."""
     squared = distance**2
-    centred = squared - squared.mean(0) - squared.mean(1)[:, None] + squared.mean()
-    value, vector = np.linalg.eigh(-centred / 2)
+    centered = squared - squared.mean(0) - squared.mean(1)[:, None] + squared.mean()
+    value, vector = np.linalg.eigh(-centered / 2)
     return vector[:, -2:] * np.sqrt(np.maximum(value[-2:], 0))
 
 
 def _lying(place: np.ndarray) -> np.ndarray:
     """Turned so that the longer side lies flat."""
-    centred = place - place.mean(0)
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    return centred @ axes.T
+    centered = place - place.mean(0)
+    _, _, axes = np.linalg.svd(centered, full_matrices=False)
+    return centered @ axes.T

@@ -1,4 +1,4 @@
-"""A picture of a graph, and beside it of its identity graph for one coloured node."""
+"""A picture of a graph, and beside it of its identity graph for one colored node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WHOLE = 60  # nodes of a graph that is drawn as a whole; of a larger one, only w
 MOST = 300  # discs on one side; more are a blur
 FLAT, GAP = 0.55, 1.3  # the two layers on the right, seen from the side, and what lies between them in edge lengths
 ROOM = 0.5  # around all discs
-PLAIN, OWN, COLOURED = "#d5dbe3", "#bfe3cf", "#f2a65a"
+PLAIN, OWN, COLORED = "#d5dbe3", "#bfe3cf", "#f2a65a"
 BOTH_WAYS, ONE_WAY, FAINT = "#4a5568", "#2f855a", "#c3cad4"
 
 Edge = tuple[int, int]
@@ -39,7 +39,7 @@ class Disc:
 
     place: Place
     label: str
-    colour: str
+    color: str
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def check_picture(path: Path) -> None:
 
 
 def draw_identity_graph(data: Data, root: int, num_layers: int, names: Sequence[str], path: Path) -> None:
-    """Left the graph, right the rows of the colour `root` above the plain rows that they read.
+    """Left the graph, right the rows of the color `root` above the plain rows that they read.
 
     Of a graph that is too large for a picture, only the nodes that reach `root` in `num_layers` steps are drawn.
     """
@@ -72,7 +72,7 @@ def draw_identity_graph(data: Data, root: int, num_layers: int, names: Sequence[
     rows = identity_graph(data, num_layers, torch.tensor([root]))
     own_edges = [(source, target) for source, target in _pairs(rows.edge_index) if target >= num_nodes]
     read = {source for source, _ in own_edges if source < num_nodes}
-    node_of = dict(enumerate(rows.node.tolist()[num_nodes:], num_nodes))  # of each row of the colour
+    node_of = dict(enumerate(rows.node.tolist()[num_nodes:], num_nodes))  # of each row of the color
     if max(len(shown), len(node_of) + len(read)) > MOST:
         raise ValueError(
             f"the picture would have {len(shown):,} nodes on the left and {len(node_of) + len(read):,} rows on the "
@@ -81,10 +81,10 @@ def draw_identity_graph(data: Data, root: int, num_layers: int, names: Sequence[
 
     edges = [edge for edge in _pairs(edges_of(data)) if shown.issuperset(edge)]
     place = layout(sorted(shown), edges)
-    colour = {node: COLOURED if node == root else PLAIN for node in shown}
+    color = {node: COLORED if node == root else PLAIN for node in shown}
     left = Panel(
-        f"{part};\nnode {label[root]} is coloured, K = {num_layers}",
-        {node: Disc(place[node], label[node], colour[node]) for node in shown},
+        f"{part};\nnode {label[root]} is colored, K = {num_layers}",
+        {node: Disc(place[node], label[node], color[node]) for node in shown},
         edges,
     )
     above, below = (" (above)", " (below)") if read else ("", "")
@@ -101,14 +101,14 @@ def draw_identity_graph(data: Data, root: int, num_layers: int, names: Sequence[
 def _row_discs(
     place: dict[int, Place], label: Sequence[str], root: int, node_of: dict[int, int], read: set[int]
 ) -> dict[int, Disc]:
-    """Two layers seen from the side: the plain rows that are read, and above them the rows of the colour."""
+    """Two layers seen from the side: the plain rows that are read, and above them the rows of the color."""
     bottom = min(place[node][1] for node in node_of.values())
     lift = FLAT * (max(place[node][1] for node in read) - bottom) + GAP if read else 0.0
     discs = {row: Disc(_flat(place[row], 0.0), label[row], PLAIN) for row in read}
     for row, node in node_of.items():
         text = f"{label[node]}|{label[root]}"
         text = text if len(text) < 8 else label[node]
-        discs[row] = Disc(_flat(place[node], lift), text, COLOURED if node == root else OWN)
+        discs[row] = Disc(_flat(place[node], lift), text, COLORED if node == root else OWN)
     return discs
 
 
@@ -147,7 +147,7 @@ def _draw(axes: Axes, panel: Panel, radius: float) -> None:
     _draw_edges(axes, discs, panel.edges, radius, BOTH_WAYS, ONE_WAY)
     for disc in discs.values():
         font = max(5.5, min(10.0, 2 * radius / (0.7 * max(len(disc.label), 1))))
-        axes.scatter(*disc.place, s=(2 * radius) ** 2, color=disc.colour, edgecolors=BOTH_WAYS, zorder=3, clip_on=False)
+        axes.scatter(*disc.place, s=(2 * radius) ** 2, color=disc.color, edgecolors=BOTH_WAYS, zorder=3, clip_on=False)
         axes.text(*disc.place, disc.label, ha="center", va="center", fontsize=font, zorder=4, parse_math=False)
     axes.set_aspect("equal", adjustable="datalim")
     x, y = zip(*(disc.place for disc in discs.values()), strict=True)
@@ -180,7 +180,7 @@ def _draw_edges(
             axes.add_patch(line)
 
 
-def _draw_loop(axes: Axes, place: Place, radius: float, colour: str) -> None:
+def _draw_loop(axes: Axes, place: Place, radius: float, color: str) -> None:
     """A ring that shows behind the disc."""
     above = offset_copy(axes.transData, axes.get_figure(root=True), y=1.2 * radius, units="points")
-    axes.scatter(*place, s=(1.4 * radius) ** 2, facecolors="none", edgecolors=colour, transform=above, zorder=1)
+    axes.scatter(*place, s=(1.4 * radius) ** 2, facecolors="none", edgecolors=color, transform=above, zorder=1)

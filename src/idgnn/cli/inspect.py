@@ -36,11 +36,11 @@ class Inspect:
     seconds: float = 20.0
     """How long the costs may be counted; those that take longer are left out."""
     picture: File = None
-    """Draw a graph, and its identity graph for one coloured node: .png, .svg or .pdf."""
+    """Draw a graph, and its identity graph for one colored node: .png, .svg or .pdf."""
     graph: Name = None
     """For the picture: the number of the graph, from 0, or its name. The first, unless another is asked for."""
     node: Name = None
-    """For the picture: the node that is coloured, by its name, or by its number in a dataset. Otherwise the first."""
+    """For the picture: the node that is colored, by its name, or by its number in a dataset. Otherwise the first."""
     layers: int = 3
     """For the picture: the number of layers, K."""
 

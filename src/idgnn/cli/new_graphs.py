@@ -41,6 +41,6 @@ class NewGraphs:
         graphs = read(self.files.source(self.dataset), run.schema).graphs
         if self.pairs is None:
             return run, graphs, None
-        # The table has sources and targets; a network, what is read and what is coloured.
+        # The table has sources and targets; a network, what is read and what is colored.
         rows = [("source", "target").index(end) for end in run.task.ends]
         return run, graphs, [each[rows] for each in read_pairs(self.pairs, graphs)]

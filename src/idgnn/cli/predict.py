@@ -16,7 +16,7 @@ class Predict(NewGraphs):
 
     idgnn predict runs/my-run --edges new.csv --nodes new_nodes.csv --output predictions.csv
 
-    Graphs of any size: colours are for as many nodes at a time as fit into --memory, beside the plain states of all.
+    Graphs of any size: colors are for as many nodes at a time as fit into --memory, beside the plain states of all.
     """
 
     batch_size: int = 128

@@ -20,7 +20,7 @@ from idgnn.training.settings import RunSettings
 class BothEncoder(IDGNN):
     r"""ID-GNN-Full that answers a pair (u, v) by :math:`\mathbf{h}_{u|v}` and :math:`\mathbf{h}_{v|u}` side by side.
 
-    Both come from one identity graph: twice as many queries, of which those of one colour share their rows.
+    Both come from one identity graph: twice as many queries, of which those of one color share their rows.
     """
 
     def prepare(  # type: ignore[override]

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from idgnn.experiments.record import Record
 from idgnn.experiments.spec import Job, MeasureJob, TrainJob, job_as_dict
-from idgnn.graphs.catalogue import CATALOGUE
+from idgnn.graphs.catalog import CATALOG
 from idgnn.graphs.settings import Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.settings import TaskSettings
@@ -119,7 +119,7 @@ class Estimator:
 def _steps_and_nodes(settings: RunSettings) -> tuple[int, float]:
     """The steps of an epoch, and the nodes of a batch."""
     name = settings.data if isinstance(settings.data, str) else ""
-    graphs = CATALOGUE[name].num_graphs if name in CATALOGUE else 1
+    graphs = CATALOG[name].num_graphs if name in CATALOG else 1
     graphs = settings.selection.smallest or graphs
     train = max(round(graphs * 0.8), 1)
     batch = min(train, settings.training.batch_size)

@@ -10,7 +10,7 @@ from idgnn.experiments import table1, table2, table3, table4, table5, table6, ta
 from idgnn.experiments.execute import needs_all
 from idgnn.experiments.models import EVERY, Model
 from idgnn.experiments.spec import Protocol, Spec, TrainJob
-from idgnn.graphs.catalogue import CATALOGUE
+from idgnn.graphs.catalog import CATALOG
 from idgnn.training.settings import RunSettings
 
 Specs = Callable[[Sequence[Model], Protocol, Sequence[int]], list[Spec]]
@@ -107,7 +107,7 @@ _QUICK_EDGES = 60  # entries; graphs that are smaller have hardly a triangle
 def _small(settings: RunSettings) -> RunSettings:
     training, model, selection = settings.training, settings.model, settings.selection
     epochs = max(training.epochs // 20, 1)
-    graphs = CATALOGUE[settings.data].num_graphs if isinstance(settings.data, str) else 1
+    graphs = CATALOG[settings.data].num_graphs if isinstance(settings.data, str) else 1
     if graphs > 1:
         number = _QUICK_MOLHIV if settings.data == "ogbg-molhiv" else _QUICK_GRAPHS
         number = min(number, selection.smallest or graphs)

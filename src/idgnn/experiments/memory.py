@@ -97,8 +97,8 @@ def _shared(model: Predictor, graph: Data, roots: Tensor) -> Prepared:
     node, place = torch.unique(copies.node, return_inverse=True)
     edge, which = torch.unique(copies.edge, return_inverse=True)
     first = torch.empty_like(edge).scatter(0, which, torch.arange(which.numel(), device=which.device))
-    colour = torch.zeros_like(node, dtype=torch.bool)
-    rows = Rows(place[copies.edge_index[:, first]], edge, node, colour, place[copies.query_row])
+    color = torch.zeros_like(node, dtype=torch.bool)
+    rows = Rows(place[copies.edge_index[:, first]], edge, node, color, place[copies.query_row])
     plain = model.encoder.prepare(graph.x, graph.edge_index)
     return replace(plain, plan=whole(rows, LAYERS, graph.edge_index.size(1)))
 
@@ -107,7 +107,7 @@ def _trimmed(model: Predictor, graph: Data, roots: Tensor) -> Prepared:
     """The same with only the nodes that a round needs: those from which a root is reached in the rounds left."""
     assert graph.edge_index is not None and graph.x is not None
     rows = identity_graph(Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes), LAYERS, queries=roots)
-    rows.query_row = rows.plain_row[roots]  # read there, nothing is coloured
+    rows.query_row = rows.plain_row[roots]  # read there, nothing is colored
     plain = model.encoder.prepare(graph.x, graph.edge_index)
     return replace(plain, plan=trimmed(rows, LAYERS, graph.edge_index.size(1)))
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from idgnn.experiments.spec import Job, MeasureJob, Spec
-from idgnn.graphs.catalogue import find
+from idgnn.graphs.catalog import find
 from idgnn.graphs.raw_files import is_available, roots
 
 _PATIENCE = 20.0  # seconds without an answer, after which a server counts as out of reach

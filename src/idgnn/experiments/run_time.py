@@ -101,7 +101,7 @@ def _ready(model: Predictor, part: Part, ego: bool) -> Prepared:
         return encoder.prepare(part.x, part.edge_index, engine="ego" if ego else None)
     plain = encoder.prepare(part.x, part.edge_index)
     rows = ego_networks(Data(edge_index=part.edge_index, num_nodes=part.x.size(0)), encoder.num_layers)
-    rows = replace(rows, coloured=torch.zeros_like(rows.coloured))
+    rows = replace(rows, colored=torch.zeros_like(rows.colored))
     return replace(plain, plan=whole(rows, encoder.num_layers, part.edge_index.size(1)))
 
 

@@ -12,7 +12,7 @@ from torch_geometric.io import read_planetoid_data, read_tu_data
 from torch_geometric.utils import to_undirected
 
 from idgnn.graphs.cache import cache_key, cached
-from idgnn.graphs.catalogue import Entry
+from idgnn.graphs.catalog import Entry
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.download import ensure
 from idgnn.graphs.molhiv import read_molhiv, read_molhiv_split

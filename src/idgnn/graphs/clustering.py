@@ -13,11 +13,11 @@ _AT_ONCE = 1 << 22  # pairs of edges looked at in one step: bounds the memory to
 
 
 def clustering_coefficients(data: Data) -> Tensor:
-    r"""How many of the pairs of neighbours of each node are neighbours themselves: float64 `[num_nodes]`.
+    r"""How many of the pairs of neighbors of each node are neighbors themselves: float64 `[num_nodes]`.
 
     .. math:: c_v = \frac{2 T_v}{d_v (d_v - 1)}, \quad 0 \text{ where } d_v < 2
 
-    for :math:`T_v` triangles and :math:`d_v` neighbours. It is a property of the simple undirected graph: directions,
+    for :math:`T_v` triangles and :math:`d_v` neighbors. It is a property of the simple undirected graph: directions,
     self-loops and repeated edges do not count.
 
     Example:

@@ -17,7 +17,7 @@ def distances(graphs: Sequence[Data], pairs: Sequence[Tensor], cutoff: int) -> l
 
     Without a path it is -1. Edges are followed from source to target. A breadth-first search from all second nodes of
     all graphs at once: node `u` holds the set of nodes that have reached it, a bit for each, and every step unites it
-    with the sets of its in-neighbours. It takes as many steps as the longest of the shortest paths.
+    with the sets of its in-neighbors. It takes as many steps as the longest of the shortest paths.
     """
     result: list[Tensor] = []
     first = 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torch_geometric.data import download_url, extract_zip
 
-from idgnn.graphs.catalogue import Entry
+from idgnn.graphs.catalog import Entry
 from idgnn.graphs.raw_files import RawFiles, download_root, expected, locate, roots
 
 

@@ -24,7 +24,7 @@ def node_clustering(graphs: Sequence[Data], bins: int = 10) -> list[Data]:
     """
     values = clustering_of(list(graphs))
     labels = quantile_bins(torch.cat([torch.empty(0, dtype=torch.float64), *values]), bins)
-    return _labelled(graphs, labels.split([each.numel() for each in values]))
+    return _labeled(graphs, labels.split([each.numel() for each in values]))
 
 
 def graph_clustering(graphs: Sequence[Data], bins: int = 10) -> list[Data]:
@@ -34,14 +34,14 @@ def graph_clustering(graphs: Sequence[Data], bins: int = 10) -> list[Data]:
     """
     # Correctly rounded sums do not depend on the order of the nodes: isomorphic graphs get the same label.
     means = [math.fsum(each.tolist()) / max(each.numel(), 1) for each in clustering_of(list(graphs))]
-    return _labelled(graphs, quantile_bins(torch.tensor(means, dtype=torch.float64), bins).split(1))
+    return _labeled(graphs, quantile_bins(torch.tensor(means, dtype=torch.float64), bins).split(1))
 
 
 def shortest_paths(graphs: Sequence[Data], pairs: int = 1000, cutoff: int = 4, seed: int = 0) -> list[Data]:
     r"""Copies with pairs of nodes and the distance between them, :math:`\min(d, cutoff)`.
 
     `edge_label_index` `[2, P]` holds ordered pairs drawn uniformly with replacement, a node and itself allowed, and
-    `edge_label` `[P]` their labels, `cutoff + 1` classes. The distance is counted along the messages, from the coloured
+    `edge_label` `[P]` their labels, `cutoff + 1` classes. The distance is counted along the messages, from the colored
     node `edge_label_index[1]` to the node `edge_label_index[0]` that is read. Pairs without a path are dropped, so `P`
     is at most `pairs`.
     """
@@ -79,7 +79,7 @@ def quantile_bins(values: Tensor, bins: int = 10) -> Tensor:
     return torch.bucketize(values, starts, right=True) - 1
 
 
-def _labelled(graphs: Sequence[Data], labels: Sequence[Tensor]) -> list[Data]:
+def _labeled(graphs: Sequence[Data], labels: Sequence[Tensor]) -> list[Data]:
     copies = [copy.copy(graph) for graph in graphs]
     for data, y in zip(copies, labels, strict=True):
         data.y = y.clone()  # a view of the labels of all graphs would keep them all alive

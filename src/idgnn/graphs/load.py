@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from idgnn.graphs.benchmarks import benchmark
-from idgnn.graphs.catalogue import NAMES, find
+from idgnn.graphs.catalog import NAMES, find
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.download import ensure
 from idgnn.graphs.raw_files import is_available, verify

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 # How many values each column can take: OGB fixes them for all of its molecules, not only for those seen here.
-# Atoms: atomic number, chirality, degree, charge, hydrogens, radical electrons, hybridisation, aromatic, in a ring.
+# Atoms: atomic number, chirality, degree, charge, hydrogens, radical electrons, hybridization, aromatic, in a ring.
 _ATOM_SIZES = (119, 5, 12, 12, 10, 6, 6, 2, 2)
 # Bonds: type, stereochemistry, conjugated.
 _BOND_SIZES = (5, 6, 2)

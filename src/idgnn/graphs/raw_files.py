@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from idgnn.graphs.cache_dir import cache_dir
-from idgnn.graphs.catalogue import Entry, find
+from idgnn.graphs.catalog import Entry, find
 
 
 @dataclass(frozen=True)

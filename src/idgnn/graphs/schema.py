@@ -10,7 +10,7 @@ from typing import Any
 class Column:
     """A column of a table. With categories it is one-hot coded, one number per category; without it is a number.
 
-    A number that is a feature becomes `(number - mean) / scale`; see :mod:`idgnn.graphs.files.standardise`.
+    A number that is a feature becomes `(number - mean) / scale`; see :mod:`idgnn.graphs.files.standardize`.
     """
 
     name: str

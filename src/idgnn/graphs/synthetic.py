@@ -44,7 +44,7 @@ def scale_free(num_graphs: int = 256, num_nodes: int = 64, seed: int = 0) -> lis
 
 
 def small_world(num_graphs: int = 256, num_nodes: int = 64, seed: int = 0) -> list[Data]:
-    """Connected Watts-Strogatz graphs (4 neighbours on the ring), average clustering spread evenly over [0, 0.5].
+    """Connected Watts-Strogatz graphs (4 neighbors on the ring), average clustering spread evenly over [0, 0.5].
 
     Edges are rewired with a random probability p, drawn as in :func:`scale_free`, and graphs are kept by the same rule.
     All ten bins are filled, after 700 draws at 64 nodes.
@@ -131,9 +131,9 @@ def _without_unreachable(counts: dict[int, int], missing: int) -> dict[int, int]
 
 def _bin_of(graph: nx.Graph) -> int:
     """The bin of the average clustering; correctly rounded sums put a graph into the same bin on every machine."""
-    neighbours = {node: set(adjacent) for node, adjacent in graph.adjacency()}
-    twice = ((sum(len(near & neighbours[other]) for other in near), len(near)) for near in neighbours.values())
-    average = math.fsum(found / (degree * (degree - 1)) for found, degree in twice if found) / len(neighbours)
+    neighbors = {node: set(adjacent) for node, adjacent in graph.adjacency()}
+    twice = ((sum(len(near & neighbors[other]) for other in near), len(near)) for near in neighbors.values())
+    average = math.fsum(found / (degree * (degree - 1)) for found, degree in twice if found) / len(neighbors)
     return _BINS - 1 if average == _TOP else int(average * (_BINS / _TOP))
 
 

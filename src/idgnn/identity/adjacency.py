@@ -1,4 +1,4 @@
-"""Neighbour lists as flat tensors, and the one operation all else is made of: the neighbours of many rows at once."""
+"""Neighbor lists as flat tensors, and the one operation all else is made of: the neighbors of many rows at once."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _STEPS = 64  # of walks that are counted
 
 @dataclass(frozen=True)
 class Adjacency:
-    """The neighbours of node `i` are `neighbour[ptr[i]:ptr[i + 1]]`, over the edges `edge[ptr[i]:ptr[i + 1]]`."""
+    """The neighbors of node `i` are `neighbor[ptr[i]:ptr[i + 1]]`, over the edges `edge[ptr[i]:ptr[i + 1]]`."""
 
     ptr: Tensor  # [num_nodes + 1]
-    neighbour: Tensor  # [num_edges]
+    neighbor: Tensor  # [num_edges]
     edge: Tensor  # [num_edges]
 
     @property
     def degree(self) -> Tensor:
-        """Number of neighbours of each node, duplicates counted."""
+        """Number of neighbors of each node, duplicates counted."""
         return self.ptr.diff()
 
     def walk_sums(self, values: Tensor, length: int) -> Tensor:
@@ -29,17 +29,17 @@ class Adjacency:
         It bounds what a search of that depth can come across, for all nodes at once: `length` sums over the edges.
         Nobody needs so many that it would take long: what goes on after `_STEPS` steps is infinite.
         """
-        node = groups(self.ptr, self.neighbour.numel())
+        node = groups(self.ptr, self.neighbor.numel())
         reached = total = values.double()
         for step in range(length):
             if step == _STEPS:
                 return total.masked_fill(reached > 0, torch.inf)
-            reached = torch.zeros_like(reached).index_add(0, node, reached[self.neighbour])
+            reached = torch.zeros_like(reached).index_add(0, node, reached[self.neighbor])
             total = total + reached
         return total
 
     def expand(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        """All neighbours of all `nodes`: which of the nodes each belongs to, and its position in the flat lists."""
+        """All neighbors of all `nodes`: which of the nodes each belongs to, and its position in the flat lists."""
         # index_select: on a CPU it takes a fraction of the time of indexing with brackets.
         start = self.ptr.index_select(0, nodes)
         return spread(start, self.ptr.index_select(0, nodes + 1) - start)
@@ -47,7 +47,7 @@ class Adjacency:
 
 @dataclass(frozen=True)
 class Links:
-    """A graph with the neighbours of its nodes in both directions at hand."""
+    """A graph with the neighbors of its nodes in both directions at hand."""
 
     edge_index: Tensor  # [2, num_edges]
     num_nodes: int
@@ -61,12 +61,12 @@ class Links:
 
 
 def incoming(edge_index: Tensor, num_nodes: int) -> Adjacency:
-    """The in-neighbours of every node, in the order of the edges."""
+    """The in-neighbors of every node, in the order of the edges."""
     return _grouped(edge_index[1], edge_index[0], num_nodes)
 
 
 def outgoing(edge_index: Tensor, num_nodes: int) -> Adjacency:
-    """The out-neighbours of every node, in the order of the edges."""
+    """The out-neighbors of every node, in the order of the edges."""
     return _grouped(edge_index[0], edge_index[1], num_nodes)
 
 
@@ -94,7 +94,7 @@ def groups(ptr: Tensor, size: int) -> Tensor:
     return torch.repeat_interleave(ptr.diff(), output_size=size)
 
 
-def _grouped(by: Tensor, neighbour: Tensor, num_nodes: int) -> Adjacency:
+def _grouped(by: Tensor, neighbor: Tensor, num_nodes: int) -> Adjacency:
     # Stable, so that each node keeps its edges in the order in which they were given.
     by, edge = torch.sort(by, stable=True)
-    return Adjacency(pointers(by, num_nodes), neighbour[edge], edge)
+    return Adjacency(pointers(by, num_nodes), neighbor[edge], edge)

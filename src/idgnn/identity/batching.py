@@ -10,7 +10,7 @@ from torch_geometric.data import Batch, Data
 
 from idgnn.identity.adjacency import pointers
 
-ROW_KEYS = ("x", "node", "coloured", "arrival")
+ROW_KEYS = ("x", "node", "colored", "arrival")
 EDGE_KEYS = ("edge_index", "edge", "edge_attr", "edge_weight")
 
 

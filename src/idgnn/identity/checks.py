@@ -66,7 +66,7 @@ def check_pairs(pairs: Tensor, num_nodes: int) -> None:
         given = f"has shape {list(pairs.shape)}" if isinstance(pairs, Tensor) else f"is a {type(pairs).__name__}"
         raise ValueError(
             f"the query pairs {given}, expected an integer tensor of shape [2, num_pairs]: pairs[0] holds the nodes "
-            "that are read, pairs[1] the nodes that are coloured."
+            "that are read, pairs[1] the nodes that are colored."
         )
     if pairs.size(1) == 0:
         raise ValueError("no query pairs were given, expected at least one. Pass pairs of shape [2, num_pairs].")

@@ -1,6 +1,6 @@
 r"""The rows of some queries at a time, with all that is needed to compute them when the plain states are at hand.
 
-A row :math:`(u|v)` has a state of its own after round k if the colour has arrived, :math:`d(v, u) \le k`, and the
+A row :math:`(u|v)` has a state of its own after round k if the color has arrived, :math:`d(v, u) \le k`, and the
 answer still depends on it, :math:`d(u, r) \le K - k` for one of the queries r of v. Both distances are found by two
 searches of half the depth (:mod:`idgnn.identity.cone`) that are carried on towards each other.
 """
@@ -24,7 +24,7 @@ class Chunk:
 
     rows: Keys
     arrival: Tensor  # [rows] d(v, u)
-    remaining: Tensor  # [rows] the least d(u, r) over the queries r of the colour v
+    remaining: Tensor  # [rows] the least d(u, r) over the queries r of the color v
     answer: Tensor  # [queries] the row of each
     num_layers: int
 
@@ -34,12 +34,12 @@ class Chunk:
 
 
 def chunk_of(links: Lookup, num_layers: int, queries: Queries) -> tuple[Chunk, Tensor]:
-    """The rows of these queries, and which of the queries a colour reaches at all: the others have no row."""
+    """The rows of these queries, and which of the queries a color reaches at all: the others have no row."""
     num_nodes = links.num_nodes
-    start = torch.unique(queries.colour) * (num_nodes + 1)  # (v | v)
-    asked = queries.colour * num_nodes + queries.node
+    start = torch.unique(queries.color) * (num_nodes + 1)  # (v | v)
+    asked = queries.color * num_nodes + queries.node
     reached, steps = ball(links.out, start, num_layers // 2, num_nodes)
-    if queries.own and links.symmetric:  # what the colour reaches in so many steps is back in as many
+    if queries.own and links.symmetric:  # what the color reaches in so many steps is back in as many
         key, arrival, remaining = reached, steps, steps
     else:
         key, arrival, remaining = _both_ways(links, num_layers, torch.unique(asked), reached, steps)
@@ -65,14 +65,14 @@ def edges_of_chunk(links: Lookup, chunk: Chunk) -> tuple[Tensor, Tensor, Tensor]
 def row_bounds(links: Lookup, num_layers: int, queries: Queries) -> tuple[Tensor, Tensor, Tensor]:
     """For each query alone, at most how many rows it has, edges that are looked at between them, and edges into them.
 
-    Every walk is counted as if it led somewhere new; but no colour has more rows than there are nodes, and a row is
-    compared with its neighbours or with the other rows, whichever are fewer.
+    Every walk is counted as if it led somewhere new; but no color has more rows than there are nodes, and a row is
+    compared with its neighbors or with the other rows, whichever are fewer.
     """
     ahead, behind = num_layers // 2, (num_layers - 1) // 2
     into, both_ends = links.into.degree, links.into.degree + links.out.degree
 
     def bound(values: Tensor) -> Tensor:
-        there = links.out.walk_sums(values, ahead)[queries.colour]
+        there = links.out.walk_sums(values, ahead)[queries.color]
         if queries.own and links.symmetric:
             return there
         return there + links.into.walk_sums(values, behind)[queries.node]
@@ -95,7 +95,7 @@ def cut(cost: Tensor, limit: float) -> Iterator[tuple[int, int]]:
 def _both_ways(
     links: Lookup, num_layers: int, asked: Tensor, reached: Tensor, steps: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The rows of the pairs `asked` (sorted, none twice) with both distances; the colour's first half is given."""
+    """The rows of the pairs `asked` (sorted, none twice) with both distances; the color's first half is given."""
     num_nodes, beyond = links.num_nodes, num_layers + 1
     behind, steps_back = ball(links.into, asked, (num_layers - 1) // 2, num_nodes)
     rows = Keys.of(torch.unique(torch.cat([reached, behind])), num_nodes)

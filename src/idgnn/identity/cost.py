@@ -15,7 +15,7 @@ from idgnn.identity.checks import check_graph, check_num_layers, edges_of
 from idgnn.identity.cone import cones
 from idgnn.identity.queries import Queries, as_queries
 
-# An edge holds two row ids and the id of the edge it copies; a row the id of its node, the arrival and the colour.
+# An edge holds two row ids and the id of the edge it copies; a row the id of its node, the arrival and the color.
 _EDGE_BYTES, _ROW_BYTES = 24, 17
 
 
@@ -78,12 +78,12 @@ def check_room(rows: int, edges: int) -> None:
     if needed > free:
         raise TooLargeError(
             f"the batch has {rows:,} rows and {edges:,} edges and takes about {readable(needed)}, but "
-            f"{readable(free)} are free. Use smaller batches, or draw some of the neighbours of each node (fanout)."
+            f"{readable(free)} are free. Use smaller batches, or draw some of the neighbors of each node (fanout)."
         )
 
 
 def _running_cost(data: Data, links: Links, num_layers: int, queries: Queries) -> Iterator[IdentityCost]:
-    """The cost of the plain rows, and after each part of the colours the cost so far."""
+    """The cost of the plain rows, and after each part of the colors the cost so far."""
     degree = links.into.degree
     rows, edges = links.num_nodes, links.edge_index.size(1)
     for cone in cones(links, num_layers, queries):
@@ -93,9 +93,9 @@ def _running_cost(data: Data, links: Links, num_layers: int, queries: Queries) -
 
 
 def _upper_bound(data: Data, links: Links, num_layers: int, queries: Queries) -> float:
-    """Bytes if every walk from a colour, and every walk to a query, led to a row of its own."""
+    """Bytes if every walk from a color, and every walk to a query, led to a row of its own."""
     each = _row_bytes(data) + links.into.degree * _edge_bytes(data)  # bytes of a row of each node
-    ahead = links.out.walk_sums(each, num_layers // 2)[torch.unique(queries.colour)]
+    ahead = links.out.walk_sums(each, num_layers // 2)[torch.unique(queries.color)]
     behind = links.into.walk_sums(each, (num_layers - 1) // 2)[queries.node]
     return float(each.sum() + ahead.sum() + behind.sum())
 

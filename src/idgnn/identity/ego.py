@@ -1,7 +1,7 @@
-r"""Ego networks: Algorithm 1 of the paper, literally, with one copy of the K-hop neighbourhood per query.
+r"""Ego networks: Algorithm 1 of the paper, literally, with one copy of the K-hop neighborhood per query.
 
 This is what the identity graph is compared with, in the tests and in the benchmarks. The answer to a query at `r`
-after `K` rounds depends on the nodes that reach `r` in `K` message steps, so that is its ego network; the coloured
+after `K` rounds depends on the nodes that reach `r` in `K` message steps, so that is its ego network; the colored
 node is marked in it, if it is there at all.
 """
 
@@ -21,7 +21,7 @@ from idgnn.identity.rows import Rows
 def ego_networks(data: Data, num_layers: int, queries: Tensor | None = None) -> Rows:
     """One ego network of `num_layers` hops per query, side by side in one graph.
 
-    Nodes at the rim have lost in-neighbours, so degrees must be taken from the original graph.
+    Nodes at the rim have lost in-neighbors, so degrees must be taken from the original graph.
     """
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
@@ -36,6 +36,6 @@ def ego_networks(data: Data, num_layers: int, queries: Tensor | None = None) -> 
         edge_index=torch.stack([source, target]),
         edge=into.edge[position],
         node=node,
-        coloured=node == asked.colour[ego],
+        colored=node == asked.color[ego],
         query_row=torch.searchsorted(key, root),
     )

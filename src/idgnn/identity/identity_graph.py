@@ -3,9 +3,9 @@ r"""The identity graph: ID-GNN-Full as an ordinary GNN on an ordinary graph.
 Algorithm 1 of the paper copies the K-hop ego network of every node and runs K rounds of heterogeneous message passing
 (Eq. 3) on each copy. The identity graph holds every state of that computation that differs from the plain GNN's and
 matters for the answer, and each of them once: its rows are the plain nodes, and a row :math:`(u|v)` for each node `u`
-in the cone of each coloured node `v` (:mod:`idgnn.identity.cone`). Row :math:`(u|v)` receives an edge from
-:math:`(s|v)` for every in-neighbour `s` of `u` that has such a row, and from the plain row of `s` otherwise. So every
-row sees a copy of its node's whole in-neighbourhood, and any K-layer message-passing network may run on this graph
+in the cone of each colored node `v` (:mod:`idgnn.identity.cone`). Row :math:`(u|v)` receives an edge from
+:math:`(s|v)` for every in-neighbor `s` of `u` that has such a row, and from the plain row of `s` otherwise. So every
+row sees a copy of its node's whole in-neighborhood, and any K-layer message-passing network may run on this graph
 unchanged; row :math:`(r|v)` then holds exactly :math:`\mathbf{h}_{r|v}^{(K)}`.
 """
 
@@ -27,8 +27,8 @@ from idgnn.identity.cost import check_fits
 from idgnn.identity.queries import Queries, as_queries
 
 
-class UnreachedColourWarning(UserWarning):
-    """Some queries read a node that the colour cannot reach in K rounds; they are answered by the plain GNN."""
+class UnreachedColorWarning(UserWarning):
+    """Some queries read a node that the color cannot reach in K rounds; they are answered by the plain GNN."""
 
 
 class IdentityGraph(Data):
@@ -36,7 +36,7 @@ class IdentityGraph(Data):
 
     Beside `x`, `edge_index`, `edge_attr` and `edge_weight` of the rows it holds
 
-    * `coloured` `[rows]`: whether the row is :math:`(v|v)`, whose messages pass through the second weights;
+    * `colored` `[rows]`: whether the row is :math:`(v|v)`, whose messages pass through the second weights;
     * `node` `[rows]`: the node of the original graph that the row is a copy of;
     * `edge` `[edges]`: the edge of the original graph that the edge is a copy of;
     * `arrival` `[rows]`: the round after which the row's state can differ from the plain one, 0 for plain rows;
@@ -48,7 +48,7 @@ class IdentityGraph(Data):
 
     if TYPE_CHECKING:  # PyG keeps attributes in a store, where no type checker finds them
         edge_index: Tensor
-        coloured: Tensor
+        colored: Tensor
         node: Tensor
         edge: Tensor
         arrival: Tensor
@@ -83,9 +83,9 @@ def identity_graph(data: Data, num_layers: int, queries: Tensor | None = None) -
     Args:
         data: A graph, or a batch of graphs (the result is then the batch of their identity graphs).
         num_layers: The number of rounds of message passing, :math:`K`.
-        queries: `None` to embed every node under its own colour, node ids `[num_queries]` to embed those alone, or
+        queries: `None` to embed every node under its own color, node ids `[num_queries]` to embed those alone, or
             pairs `[2, num_queries]` for the conditional embeddings :math:`\mathbf{h}_{u|v}` with `u = queries[0]` read
-            and `v = queries[1]` coloured.
+            and `v = queries[1]` colored.
 
     Example:
         >>> triangle = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1, 2, 1, 2, 0], [1, 2, 0, 0, 1, 2]]))
@@ -107,14 +107,14 @@ def build(data: Data, num_layers: int, queries: Tensor | None, times: int) -> Id
     links = Links.of(edge_index, num_nodes)
     check_fits(data, links, num_layers, asked, times)
     cone = join(cones(links, num_layers, asked))
-    own_colour = cone.key // max(num_nodes, 1)
-    own_node = cone.key - own_colour * num_nodes
+    own_color = cone.key // max(num_nodes, 1)
+    own_node = cone.key - own_color * num_nodes
     plain = torch.arange(num_nodes, device=edge_index.device)
 
     graph = IdentityGraph()
     graph.edge_index, graph.edge = _edges(links, cone.key)
     graph.node = torch.cat([plain, own_node])
-    graph.coloured = torch.cat([torch.zeros_like(plain, dtype=torch.bool), own_node == own_colour])
+    graph.colored = torch.cat([torch.zeros_like(plain, dtype=torch.bool), own_node == own_color])
     graph.arrival = torch.cat([torch.zeros_like(plain), cone.arrival])
     graph.plain_row, graph.plain_edge = plain, torch.arange(edge_index.size(1), device=edge_index.device)
     graph.query_row = _answers(asked, cone.key, num_nodes, num_layers)
@@ -164,11 +164,11 @@ def _edges(links: Links, key: Tensor) -> tuple[Tensor, Tensor]:
     row = num_nodes
     for keys in key.split(part):
         owner, position = into.expand(keys % num_nodes)
-        neighbour = into.neighbour.index_select(0, position)
-        block = (keys - keys % num_nodes).index_select(0, owner)  # colour * num_nodes
-        own, there = contains(key, block + neighbour)
+        neighbor = into.neighbor.index_select(0, position)
+        block = (keys - keys % num_nodes).index_select(0, owner)  # color * num_nodes
+        own, there = contains(key, block + neighbor)
         last = first + owner.numel()
-        torch.where(there, own + num_nodes, neighbour, out=rows[0, first:last])
+        torch.where(there, own + num_nodes, neighbor, out=rows[0, first:last])
         torch.add(owner, row, out=rows[1, first:last])
         torch.index_select(into.edge, 0, position, out=edge[first:last])
         first, row = last, row + keys.numel()
@@ -176,14 +176,14 @@ def _edges(links: Links, key: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _answers(asked: Queries, key: Tensor, num_nodes: int, num_layers: int) -> Tensor:
-    """The row of each query; where the colour is too far away to be seen, that is the plain row."""
-    position, there = contains(key, asked.colour * num_nodes + asked.node)
+    """The row of each query; where the color is too far away to be seen, that is the plain row."""
+    position, there = contains(key, asked.color * num_nodes + asked.node)
     if not bool(there.all()):
         warnings.warn(
             f"{int((~there).sum())} of {there.numel()} queries read a node that lies more than {num_layers} steps from "
-            "the coloured one: no colour arrives there, and the answer is the plain GNN's. Use more layers to tell "
+            "the colored one: no color arrives there, and the answer is the plain GNN's. Use more layers to tell "
             "such pairs apart.",
-            UnreachedColourWarning,
+            UnreachedColorWarning,
             stacklevel=4,
         )
     return torch.where(there, position + num_nodes, asked.node)

@@ -1,7 +1,7 @@
 """The edges of a large graph, laid out so that those between any two sets of rows are found without a look at the rest.
 
-A row of a hub has all of the hub's edges, but few of them come from rows of the same colour. They are found from
-whichever end is cheaper, and where a node has more edges than its colour has rows, by asking for each of these rows
+A row of a hub has all of the hub's edges, but few of them come from rows of the same color. They are found from
+whichever end is cheaper, and where a node has more edges than its color has rows, by asking for each of these rows
 whether there is an edge: for a star of n nodes that is about n questions in place of n^2.
 """
 
@@ -18,7 +18,7 @@ from idgnn.identity.cone import contains
 
 @dataclass(frozen=True)
 class Lookup:
-    """A graph with its neighbours in both directions, and its edges in an order in which a pair is found by bisection.
+    """A graph with its neighbors in both directions, and its edges in an order in which a pair is found by bisection.
 
     With self-loops, every node has exactly one, as the layers see it; it is edge `num_edges + node`.
     """
@@ -43,7 +43,7 @@ class Lookup:
         key, order = torch.sort(target * num_nodes + source, stable=True)
         into = Adjacency(pointers(target[order], num_nodes), source[order], edge[order])
         out = outgoing(edge_index, num_nodes)
-        out = Adjacency(out.ptr, out.neighbour, edge[out.edge])
+        out = Adjacency(out.ptr, out.neighbor, edge[out.edge])
         return Lookup(num_nodes, into, out, key, is_symmetric(edge_index, num_nodes))
 
     def find(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -57,26 +57,26 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Keys:
-    """Rows `(u|v)`, sorted by colour, then node."""
+    """Rows `(u|v)`, sorted by color, then node."""
 
-    key: Tensor  # [rows] colour * num_nodes + node
+    key: Tensor  # [rows] color * num_nodes + node
     node: Tensor  # [rows]
-    group: Tensor  # [rows] the colours numbered from 0
+    group: Tensor  # [rows] the colors numbered from 0
     num_groups: int
 
     @staticmethod
     def of(key: Tensor, num_nodes: int) -> Keys:
         """Of sorted keys."""
-        colour, group = torch.unique_consecutive(key // max(num_nodes, 1), return_inverse=True)
-        return Keys(key, key % max(num_nodes, 1), group, colour.numel())
+        color, group = torch.unique_consecutive(key // max(num_nodes, 1), return_inverse=True)
+        return Keys(key, key % max(num_nodes, 1), group, color.numel())
 
 
 def joined(links: Lookup, rows: Keys, sources: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """All edges from the rows `sources` to the rows `targets` (sorted positions in `rows`) of the same colour: the
+    """All edges from the rows `sources` to the rows `targets` (sorted positions in `rows`) of the same color: the
     positions of their ends, and their ids.
 
-    A search from a row looks at the smaller of its number of neighbours and the number of rows at the other end, and
-    each colour searches from the end where that is less in all.
+    A search from a row looks at the smaller of its number of neighbors and the number of rows at the other end, and
+    each color searches from the end where that is less in all.
     """
     from_source = _Side(links.out, rows, sources, targets)
     from_target = _Side(links.into, rows, targets, sources)
@@ -92,7 +92,7 @@ class _Side:
     def __init__(self, adjacency: Adjacency, rows: Keys, starts: Tensor, ends: Tensor) -> None:
         self.adjacency, self.rows, self.starts, self.ends = adjacency, rows, starts, ends
         self.group = rows.group[starts]
-        self.ptr = pointers(rows.group[ends], rows.num_groups)  # of the ends of each colour
+        self.ptr = pointers(rows.group[ends], rows.num_groups)  # of the ends of each color
         node = rows.node[starts]
         self.degree = adjacency.ptr[node + 1] - adjacency.ptr[node]  # not of all nodes: there may be millions
         self.others = self.ptr.diff()[self.group]
@@ -101,13 +101,13 @@ class _Side:
         self.work.index_add_(0, self.group, looked_at)
 
     def search(self, links: Lookup, chosen: Tensor, reverse: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Start, end and id of each edge of the chosen colours; `reverse`: edges lead from the ends to the starts."""
+        """Start, end and id of each edge of the chosen colors; `reverse`: edges lead from the ends to the starts."""
         rows, mine = self.rows, chosen[self.group]
         few = mine & (self.degree <= self.others)
         start = self.starts[few]
         owner, position = self.adjacency.expand(rows.node[start])
-        colour = (rows.key - rows.node)[start].index_select(0, owner)  # colour * num_nodes
-        place, there = contains(rows.key[self.ends], colour + self.adjacency.neighbour.index_select(0, position))
+        color = (rows.key - rows.node)[start].index_select(0, owner)  # color * num_nodes
+        place, there = contains(rows.key[self.ends], color + self.adjacency.neighbor.index_select(0, position))
         found = start[owner[there]], self.ends[place[there]], self.adjacency.edge[position[there]]
 
         many = mine & (self.degree > self.others)

@@ -14,15 +14,15 @@ from idgnn.identity.checks import check_pairs, check_roots
 
 @dataclass(frozen=True)
 class Queries:
-    """The embedding of node `node[i]` when node `colour[i]` is coloured: :math:`h_{u|v}` of the paper."""
+    """The embedding of node `node[i]` when node `color[i]` is colored: :math:`h_{u|v}` of the paper."""
 
     node: Tensor  # [num_queries]
-    colour: Tensor  # [num_queries]
+    color: Tensor  # [num_queries]
 
     @property
     def own(self) -> bool:
-        """Whether every node is read under its own colour, as node and graph tasks do."""
-        return self.node is self.colour
+        """Whether every node is read under its own color, as node and graph tasks do."""
+        return self.node is self.color
 
 
 def as_tensor(queries: Tensor | Sequence[int] | np.ndarray | None, name: str) -> Tensor | None:
@@ -36,14 +36,14 @@ def as_tensor(queries: Tensor | Sequence[int] | np.ndarray | None, name: str) ->
 
 
 def as_queries(queries: Tensor | None, num_nodes: int, device: torch.device) -> Queries:
-    """All nodes (`None`), the given nodes (`[num_queries]`), or pairs (`[2, num_queries]`: read, coloured)."""
+    """All nodes (`None`), the given nodes (`[num_queries]`), or pairs (`[2, num_queries]`: read, colored)."""
     if queries is None:
         every = torch.arange(num_nodes, device=device)
         return Queries(every, every)
     if isinstance(queries, Tensor) and queries.dim() == 2:
         check_pairs(queries, num_nodes)
-        node, colour = queries.to(device, torch.long)
-        return Queries(node, colour)
+        node, color = queries.to(device, torch.long)
+        return Queries(node, color)
     check_roots(queries, num_nodes)
     roots = queries.to(device, torch.long)
     return Queries(roots, roots)

@@ -1,9 +1,9 @@
 r"""What K rounds of heterogeneous message passing compute, as index tensors: which rows, from which rows.
 
 A layer needs to know nothing of identity graphs or ego networks. It is handed a :class:`Round`: messages from source
-rows to target rows, those of plain and those of coloured sources apart, because they have different weights (Eq. 3).
+rows to target rows, those of plain and those of colored sources apart, because they have different weights (Eq. 3).
 :func:`trimmed` keeps, in every round, only the rows that matter: at depth `k` a row :math:`(u|v)` has a state of its
-own only once the colour has arrived, :math:`d(v, u) \le k`, and only while the answer can depend on it.
+own only once the color has arrived, :math:`d(v, u) \le k`, and only while the answer can depend on it.
 :func:`whole` is its plain twin: all rows in all rounds.
 """
 
@@ -40,25 +40,25 @@ class Messages:
 
 @dataclass(frozen=True)
 class Round:
-    """One round of message passing. Sources `[:split]` send plain messages, sources `[split:]` coloured ones."""
+    """One round of message passing. Sources `[:split]` send plain messages, sources `[split:]` colored ones."""
 
     num_sources: int
     num_targets: int
     split: int
     plain: Messages
-    coloured: Messages  # its sources are counted from `split` on
+    colored: Messages  # its sources are counted from `split` on
     previous: Tensor  # [targets] the source row that holds the target's own state before this round
 
     @property
-    def has_colour(self) -> bool:
-        """Whether any coloured message is sent."""
-        return self.coloured.source.numel() > 0
+    def has_color(self) -> bool:
+        """Whether any colored message is sent."""
+        return self.colored.source.numel() > 0
 
     def apart(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The states of plain and of coloured sources."""
+        """The states of plain and of colored sources."""
         # One split: the gradient of two slices would be two tensors of the full size, mostly zeros.
-        plain, coloured = x.split([self.split, self.num_sources - self.split])
-        return plain, coloured
+        plain, colored = x.split([self.split, self.num_sources - self.split])
+        return plain, colored
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,13 @@ def trimmed(graph: IdentityGraph, num_layers: int, first_loop: int | None = None
     plain_of = graph.plain_row[graph.node]
 
     def heard(targets: Tensor, depth: int) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor]:
-        # Before the colour arrives, a row's state is the plain one and is read there.
+        # Before the color arrives, a row's state is the plain one and is read there.
         every = torch.arange(graph.arrival.numel(), device=targets.device)
         state = torch.where(graph.arrival <= depth, every, plain_of)
         owner, position = into.expand(targets)
-        return (state[into.neighbour[position]], owner, into.edge[position]), state[targets]
+        return (state[into.neighbor[position]], owner, into.edge[position]), state[targets]
 
-    return backwards(heard, graph.query_row, graph.node, graph.coloured, num_layers)
+    return backwards(heard, graph.query_row, graph.node, graph.colored, num_layers)
 
 
 Heard = Callable[[Tensor, int], tuple[tuple[Tensor, Tensor, Tensor], Tensor]]
@@ -94,20 +94,20 @@ Heard = Callable[[Tensor, int], tuple[tuple[Tensor, Tensor, Tensor], Tensor]]
 row that holds its own state at that depth."""
 
 
-def backwards(heard: Heard, query_row: Tensor, node: Tensor, coloured: Tensor, num_layers: int) -> Schedule:
+def backwards(heard: Heard, query_row: Tensor, node: Tensor, colored: Tensor, num_layers: int) -> Schedule:
     """The rows that each round needs, found backwards from those that answer: `query_row` `[queries]`.
 
-    Of every row, `node` is the node that it is a copy of, and `coloured` whether its messages are.
+    Of every row, `node` is the node that it is a copy of, and `colored` whether its messages are.
     """
     targets, answer = torch.unique(query_row, return_inverse=True)
     rounds: list[Round] = []
     for depth in range(num_layers - 1, -1, -1):
         (source, owner, edge), previous = heard(targets, depth)
-        needed = torch.zeros_like(coloured)
+        needed = torch.zeros_like(colored)
         needed[source] = True
         needed[previous] = True
-        sources, place = _plain_first(needed, coloured)
-        split = sources.numel() - int(coloured[sources].sum())
+        sources, place = _plain_first(needed, colored)
+        split = sources.numel() - int(colored[sources].sum())
         rounds.append(_round((place[source], owner, edge), place[previous], split, sources.numel()))
         targets = sources
     return Schedule(node[targets], tuple(reversed(rounds)), answer)
@@ -116,16 +116,16 @@ def backwards(heard: Heard, query_row: Tensor, node: Tensor, coloured: Tensor, n
 def whole(rows: Rows, num_layers: int, first_loop: int | None = None) -> Schedule:
     """Every row of an identity graph, or of ego networks, in every round: the plain twin of :func:`trimmed`."""
     into = with_loops(rows, first_loop)
-    order, place = _plain_first(torch.ones_like(rows.coloured), rows.coloured)
+    order, place = _plain_first(torch.ones_like(rows.colored), rows.colored)
     owner, position = into.expand(order)
     every = torch.arange(order.numel(), device=order.device)
-    split = order.numel() - int(rows.coloured.sum())
-    round_ = _round((place[into.neighbour[position]], owner, into.edge[position]), every, split, order.numel())
+    split = order.numel() - int(rows.colored.sum())
+    round_ = _round((place[into.neighbor[position]], owner, into.edge[position]), every, split, order.numel())
     return Schedule(rows.node[order], (round_,) * num_layers, place[rows.query_row])
 
 
 def with_loops(rows: Rows, first_loop: int | None) -> Adjacency:
-    """The in-neighbours of every row; with `first_loop` each row has exactly one self-loop, and it comes last."""
+    """The in-neighbors of every row; with `first_loop` each row has exactly one self-loop, and it comes last."""
     edge_index, edge = rows.edge_index, rows.edge
     if first_loop is not None:
         apart = edge_index[0] != edge_index[1]
@@ -133,19 +133,19 @@ def with_loops(rows: Rows, first_loop: int | None) -> Adjacency:
         edge_index = torch.cat([edge_index[:, apart], every.expand(2, -1)], dim=1)
         edge = torch.cat([edge[apart], first_loop + rows.node])
     into = incoming(edge_index, rows.node.numel())
-    return Adjacency(into.ptr, into.neighbour, edge[into.edge])
+    return Adjacency(into.ptr, into.neighbor, edge[into.edge])
 
 
-def _plain_first(needed: Tensor, coloured: Tensor) -> tuple[Tensor, Tensor]:
+def _plain_first(needed: Tensor, colored: Tensor) -> tuple[Tensor, Tensor]:
     """The needed rows, plain ones first, and the place of each row among them."""
-    rows = torch.cat([(needed & ~coloured).nonzero().flatten(), (needed & coloured).nonzero().flatten()])
-    place = torch.zeros_like(coloured, dtype=torch.long)
+    rows = torch.cat([(needed & ~colored).nonzero().flatten(), (needed & colored).nonzero().flatten()])
+    place = torch.zeros_like(colored, dtype=torch.long)
     place[rows] = torch.arange(rows.numel(), device=rows.device)
     return rows, place
 
 
 def _round(messages: tuple[Tensor, Tensor, Tensor], previous: Tensor, split: int, num_sources: int) -> Round:
-    """Puts the messages (source, target, edge), sorted by target, of plain and of coloured sources apart."""
+    """Puts the messages (source, target, edge), sorted by target, of plain and of colored sources apart."""
     source, target, edge = messages
     num_targets = previous.numel()
     plain = source < split

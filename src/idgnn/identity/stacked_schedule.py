@@ -51,10 +51,10 @@ class StackedRound:
         self.sources, self.targets = sources, targets
         self.plain_blocks = int(sources.block[round_.split - 1]) + 1 if round_.split else 0
         self.previous = cutter.field(targets, round_.previous, sources)
-        sent = torch.cat([round_.plain.back.degree, round_.coloured.back.degree])  # by each source
+        sent = torch.cat([round_.plain.back.degree, round_.colored.back.degree])  # by each source
         self.sent = cutter.field(sources, sent)
         self.plain = StackedMessages(round_.plain, 0, sources, targets, cutter)
-        self.coloured = StackedMessages(round_.coloured, round_.split, sources, targets, cutter)
+        self.colored = StackedMessages(round_.colored, round_.split, sources, targets, cutter)
 
     def cut(self, cut: Cut) -> Round:
         """The round of the graphs that were cut out."""
@@ -65,7 +65,7 @@ class StackedRound:
             cut.size(self.targets),
             split,
             self.plain.cut(cut, 0, sent[:split]),
-            self.coloured.cut(cut, split, sent[split:]),
+            self.colored.cut(cut, split, sent[split:]),
             cut[self.previous],
         )
 
@@ -73,7 +73,7 @@ class StackedRound:
 class StackedMessages:
     """Messages in two orders, each a space: by target, and by source for gradients.
 
-    Sources are counted from `first` on, where the plain or the coloured rows begin.
+    Sources are counted from `first` on, where the plain or the colored rows begin.
     """
 
     def __init__(self, messages: Messages, first: int, sources: Space, targets: Space, cutter: Cutter) -> None:
@@ -82,9 +82,9 @@ class StackedMessages:
         self.received = cutter.field(targets, messages.ptr.diff())
         self.source = cutter.field(forward, messages.source + first, sources)
         self.edge = cutter.field(forward, messages.edge)  # edges keep their ids: values per edge stay where they are
-        sender = groups(back.ptr, back.neighbour.numel()) + first
+        sender = groups(back.ptr, back.neighbor.numel()) + first
         backward = cutter.space(sources.owner[sender], sources.block[sender])
-        self.target = cutter.field(backward, back.neighbour, targets)
+        self.target = cutter.field(backward, back.neighbor, targets)
         self.position = cutter.field(backward, back.edge, forward)
 
     def cut(self, cut: Cut, first: int, sent: Tensor) -> Messages:

@@ -21,7 +21,7 @@ def walk_counts(
 
     .. math:: x^+_{uv}[k] = (A^k)_{uv}, \qquad A_{st} = \text{the number of edges from } s \text{ to } t
 
-    By Lemma 1 of the paper (its appendix), these counts are what the embedding :math:`h_{u|v}` of u, with v coloured,
+    By Lemma 1 of the paper (its appendix), these counts are what the embedding :math:`h_{u|v}` of u, with v colored,
     can see of pure structure. Messages flow along the edges, so in a directed graph it sees the walks from v to u:
     swap the pair, `walk_counts(edge_index, num_nodes, pairs.flip(0), length)`.
 

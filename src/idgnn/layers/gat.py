@@ -11,7 +11,7 @@ from idgnn.layers.operator import Operator
 
 
 class IdentityGAT(Operator):
-    r"""The layer of Velickovic et al. (2018) with coloured messages, for each head
+    r"""The layer of Velickovic et al. (2018) with colored messages, for each head
 
     .. math::
         \mathbf{m}_s &= \mathbf{W}_{\mathbb{1}[s = v]} \mathbf{h}_s \\
@@ -41,7 +41,7 @@ class IdentityGAT(Operator):
             )
         self.heads, self.negative_slope = heads, negative_slope
         self.lin = nn.Linear(in_channels, out_channels, bias=False)
-        self.lin_coloured = nn.Linear(in_channels, out_channels, bias=False) if identity else None
+        self.lin_colored = nn.Linear(in_channels, out_channels, bias=False) if identity else None
         self.att_source = nn.Parameter(torch.empty(heads, out_channels // heads))
         self.att_target = nn.Parameter(torch.empty(heads, out_channels // heads))
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
@@ -51,26 +51,26 @@ class IdentityGAT(Operator):
         """Draws new weights."""
         for weight in (self.lin.weight, self.att_source, self.att_target):
             nn.init.xavier_uniform_(weight)
-        if self.lin_coloured is not None:
-            nn.init.xavier_uniform_(self.lin_coloured.weight)
+        if self.lin_colored is not None:
+            nn.init.xavier_uniform_(self.lin_colored.weight)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        plain, coloured = round_.apart(x)
+        plain, colored = round_.apart(x)
         # a W h is one number a row and head: cheaper as (a W) h, and then of all rows and of both ends at once.
         ends = torch.cat([self._towards(self.att_source, self.lin), self._towards(self.att_target, self.lin)])
         scores = x @ ends.t()
         gives = [scores[: round_.split, : self.heads]]
-        lin = self.lin_coloured or self.lin
-        if round_.has_colour:
-            gives.append(coloured @ self._towards(self.att_source, lin).t())
+        lin = self.lin_colored or self.lin
+        if round_.has_color:
+            gives.append(colored @ self._towards(self.att_source, lin).t())
         asks = scores[:, self.heads :].index_select(0, round_.previous)  # [targets, heads]
         alphas = attention(gives, asks, round_, self.negative_slope)
         out = self._sum(self.lin(plain), round_.plain, alphas[0])
-        if round_.has_colour:
-            out = self._sum(lin(coloured), round_.coloured, alphas[1], out)
+        if round_.has_color:
+            out = self._sum(lin(colored), round_.colored, alphas[1], out)
         return out if self.bias is None else out + self.bias
 
     def _towards(self, att: Tensor, lin: nn.Linear) -> Tensor:

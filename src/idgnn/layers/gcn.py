@@ -11,7 +11,7 @@ from idgnn.layers.operator import Operator
 
 
 class IdentityGCN(Operator):
-    r"""The layer of Kipf and Welling (2017) with coloured messages:
+    r"""The layer of Kipf and Welling (2017) with colored messages:
 
     .. math::
         \mathbf{h}_u' = \mathbf{b} + \sum_{s \in \mathcal{N}(u) \cup \{u\}}
@@ -27,13 +27,13 @@ class IdentityGCN(Operator):
     def __init__(self, in_channels: int, out_channels: int, identity: bool = True, bias: bool = True) -> None:
         super().__init__()
         self.lin = nn.Linear(in_channels, out_channels, bias=False)
-        self.lin_coloured = nn.Linear(in_channels, out_channels, bias=False) if identity else None
+        self.lin_colored = nn.Linear(in_channels, out_channels, bias=False) if identity else None
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        for lin in filter(None, (self.lin, self.lin_coloured)):
+        for lin in filter(None, (self.lin, self.lin_colored)):
             nn.init.xavier_uniform_(lin.weight)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
@@ -55,14 +55,14 @@ class IdentityGCN(Operator):
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        plain, coloured = round_.apart(x)
+        plain, colored = round_.apart(x)
         if round_.num_targets < round_.split:  # W acts on sums as well as on summands: on whichever are fewer
             out = self.lin(gather_sum(plain, round_.plain, edge_weight=weight))
         else:
             out = gather_sum(self.lin(plain), round_.plain, edge_weight=weight)
-        if round_.has_colour:
-            lin = self.lin_coloured or self.lin
-            out = gather_sum(lin(coloured), round_.coloured, edge_weight=weight, base=out)
+        if round_.has_color:
+            lin = self.lin_colored or self.lin
+            out = gather_sum(lin(colored), round_.colored, edge_weight=weight, base=out)
         return out if self.bias is None else out + self.bias
 
 

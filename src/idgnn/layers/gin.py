@@ -11,10 +11,10 @@ from idgnn.layers.operator import Operator
 
 
 class IdentityGIN(Operator):
-    r"""The layer of Xu et al. (2019) with coloured messages.
+    r"""The layer of Xu et al. (2019) with colored messages.
 
-    GIN sums the states of the neighbours and applies a two-layer MLP. The first layer of that MLP is linear and may as
-    well act on the summands, which makes it the message function; a coloured message has weights of its own:
+    GIN sums the states of the neighbors and applies a two-layer MLP. The first layer of that MLP is linear and may as
+    well act on the summands, which makes it the message function; a colored message has weights of its own:
 
     .. math::
         \mathbf{h}_u' = \mathbf{V}\, \textsc{ReLU}\Big(\mathbf{W}_0 (1 + \epsilon)\, \mathbf{h}_u
@@ -27,25 +27,25 @@ class IdentityGIN(Operator):
         super().__init__()
         self.eps = eps
         self.lin = nn.Linear(in_channels, out_channels)
-        self.lin_coloured = nn.Linear(in_channels, out_channels, bias=False) if identity else None
+        self.lin_colored = nn.Linear(in_channels, out_channels, bias=False) if identity else None
         self.lin_out = nn.Linear(out_channels, out_channels, bias=bias)
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        for lin in filter(None, (self.lin, self.lin_coloured, self.lin_out)):
+        for lin in filter(None, (self.lin, self.lin_colored, self.lin_out)):
             lin.reset_parameters()
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        plain, coloured = round_.apart(x)
+        plain, colored = round_.apart(x)
         if round_.num_targets <= round_.num_sources:  # W acts on sums as well as on summands: on whichever are fewer
             out = self.lin(self._sum(x, plain, round_))
         else:
             sent = linear(x, self.lin.weight)
             out = self._sum(sent, sent[: round_.split], round_) + self.lin.bias
-        if round_.has_colour:
-            weight = (self.lin_coloured or self.lin).weight
-            out = gather_sum(linear(coloured, weight), round_.coloured, base=out)
+        if round_.has_color:
+            weight = (self.lin_colored or self.lin).weight
+            out = gather_sum(linear(colored, weight), round_.colored, base=out)
         return self.lin_out(out.relu())
 
     def _sum(self, x: Tensor, plain: Tensor, round_: Round) -> Tensor:
@@ -55,7 +55,7 @@ class IdentityGIN(Operator):
 
 
 class IdentityGINE(Operator):
-    r"""GIN with edge features (Hu et al., 2020) and coloured messages, the edge-feature version of Eq. 3:
+    r"""GIN with edge features (Hu et al., 2020) and colored messages, the edge-feature version of Eq. 3:
 
     .. math::
         \mathbf{m}_{su} &= \textsc{ReLU}(\mathbf{W}_{\mathbb{1}[s = v]} \mathbf{h}_s
@@ -63,7 +63,7 @@ class IdentityGINE(Operator):
         \mathbf{h}_u' &= \textsc{Mlp}\Big((1 + \epsilon)\, \mathbf{h}_u
             + \sum_{s \in \mathcal{N}(u)} \mathbf{m}_{su}\Big)
 
-    GINE adds states to edge features as they are, so the plain message has no weight on the state; the coloured one
+    GINE adds states to edge features as they are, so the plain message has no weight on the state; the colored one
     starts from the identity matrix too.
     """
 
@@ -83,27 +83,27 @@ class IdentityGINE(Operator):
             raise ValueError("the layer 'gine' needs edge_dim, the number of edge features. For none, use 'gin'.")
         self.eps = eps
         self.lin_edge = nn.Linear(edge_dim, in_channels)
-        self.lin_edge_coloured = nn.Linear(edge_dim, in_channels) if identity else None
-        self.lin_coloured = nn.Linear(in_channels, in_channels, bias=False) if identity else None
+        self.lin_edge_colored = nn.Linear(edge_dim, in_channels) if identity else None
+        self.lin_colored = nn.Linear(in_channels, in_channels, bias=False) if identity else None
         self.lin_in = nn.Linear(in_channels, out_channels)
         self.lin_out = nn.Linear(out_channels, out_channels, bias=bias)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        for lin in filter(None, (self.lin_edge, self.lin_edge_coloured, self.lin_in, self.lin_out)):
+        for lin in filter(None, (self.lin_edge, self.lin_edge_colored, self.lin_in, self.lin_out)):
             lin.reset_parameters()
-        if self.lin_coloured is not None:
-            nn.init.eye_(self.lin_coloured.weight)
+        if self.lin_colored is not None:
+            nn.init.eye_(self.lin_colored.weight)
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        plain, coloured = round_.apart(x)
+        plain, colored = round_.apart(x)
         out = _sum_of_messages(plain, round_.plain, self.lin_edge(edge_attr))
-        if round_.has_colour:
-            state = coloured if self.lin_coloured is None else self.lin_coloured(coloured)
-            edge = (self.lin_edge_coloured or self.lin_edge)(edge_attr)
-            out = out + _sum_of_messages(state, round_.coloured, edge)
+        if round_.has_color:
+            state = colored if self.lin_colored is None else self.lin_colored(colored)
+            edge = (self.lin_edge_colored or self.lin_edge)(edge_attr)
+            out = out + _sum_of_messages(state, round_.colored, edge)
         return self.lin_out(self.lin_in(out + (1 + self.eps) * x.index_select(0, round_.previous)).relu())
 
 

@@ -14,10 +14,10 @@ from torch_geometric.nn import MessagePassing
 
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph
 from idgnn.layers.eager import eager
-from idgnn.layers.wrapping.colour_map import ColourMap, source_channels
-from idgnn.layers.wrapping.coloured_layers import colouring
-from idgnn.layers.wrapping.coloured_rows import ColouredRows
-from idgnn.layers.wrapping.colouring import Route
+from idgnn.layers.wrapping.color_map import ColorMap, source_channels
+from idgnn.layers.wrapping.colored_layers import coloring
+from idgnn.layers.wrapping.colored_rows import ColoredRows
+from idgnn.layers.wrapping.coloring import Route
 from idgnn.layers.wrapping.lifting import ModelCall, check_graph, lift, rows_of
 from idgnn.layers.wrapping.quiet import quiet
 from idgnn.layers.wrapping.refusals import check_no_rows_of_nodes, check_takeable, several_hops
@@ -32,13 +32,13 @@ def identity_aware(module: nn.Module) -> IdentityAwareModel: ...
 def identity_aware(module: nn.Module) -> IdentityAwareLayer | IdentityAwareModel:
     r"""The ID-GNN-Full version of a PyG layer or of a model that is made of PyG layers.
 
-    Every message-passing layer gets a second message function for coloured nodes (Eq. 3),
+    Every message-passing layer gets a second message function for colored nodes (Eq. 3),
 
     .. math:: \textsc{Msg}_1(\mathbf{h}) = \textsc{Msg}_0(\mathbf{W}_1 \mathbf{h} + \mathbf{b}_1),
 
     with :math:`\mathbf{W}_1 = \mathbf{I}` and :math:`\mathbf{b}_1 = \mathbf{0}` at first. So a trained model starts as
-    exactly what it was, and fine-tuning learns the colour. What is given is copied, weights and all: it stays as it is
-    when its copy is trained, and an optimiser has to be made from the parameters of what is returned.
+    exactly what it was, and fine-tuning learns the color. What is given is copied, weights and all: it stays as it is
+    when its copy is trained, and an optimizer has to be made from the parameters of what is returned.
 
     Args:
         module: A `MessagePassing` layer, which becomes an :class:`IdentityAwareLayer`, or any other module that calls
@@ -53,7 +53,7 @@ def identity_aware(module: nn.Module) -> IdentityAwareLayer | IdentityAwareModel
         >>> hexagon = torch.tensor([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]])
         >>> triangles = torch.tensor([[0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]])
         >>> model = identity_aware(GIN(1, 8, num_layers=3))
-        >>> for weight in model.colours.parameters():  # as training would
+        >>> for weight in model.colors.parameters():  # as training would
         ...     _ = nn.init.normal_(weight)
         >>> here, there = (model(torch.ones(6, 1), torch.cat([e, e.flip(0)], 1)) for e in (hexagon, triangles))
         >>> here.shape, model.num_layers, torch.allclose(here, there)
@@ -73,61 +73,61 @@ def identity_aware(module: nn.Module) -> IdentityAwareLayer | IdentityAwareModel
 class IdentityAwareLayer(nn.Module):
     """One round of heterogeneous message passing (Eq. 3) by a PyG layer. Made by :func:`identity_aware`.
 
-    Called as the layer itself, with `coloured` besides, which says for each row of `x` whether its messages are
-    coloured. Without it, or with no row coloured, the output is that of the layer, bit for bit.
+    Called as the layer itself, with `colored` besides, which says for each row of `x` whether its messages are
+    colored. Without it, or with no row colored, the output is that of the layer, bit for bit.
 
     Example:
         >>> from torch_geometric.nn import SAGEConv
         >>> layer = identity_aware(SAGEConv(2, 4))
         >>> x, edge_index = torch.randn(3, 2), torch.tensor([[0, 1], [1, 2]])
-        >>> layer(x, edge_index, coloured=torch.tensor([True, False, False])).shape
+        >>> layer(x, edge_index, colored=torch.tensor([True, False, False])).shape
         torch.Size([3, 4])
     """
 
     def __init__(self, layer: MessagePassing) -> None:
         super().__init__()
         self.module = _copied(layer)
-        self.colour = ColourMap(source_channels(layer), like=layer)
+        self.color = ColorMap(source_channels(layer), like=layer)
         self._routes: dict[str, Route] = {}
 
-    def forward(self, *args: Any, coloured: Tensor | None = None, **kwargs: Any) -> Any:
-        """The layer's own output, with the messages of the rows that `coloured` `[rows]` names coloured."""
-        rows = None if coloured is None else ColouredRows.of(coloured)
+    def forward(self, *args: Any, colored: Tensor | None = None, **kwargs: Any) -> Any:
+        """The layer's own output, with the messages of the rows that `colored` `[rows]` names colored."""
+        rows = None if colored is None else ColoredRows.of(colored)
         if rows is None:
             return self.module(*args, **kwargs)
-        return self._coloured(rows, args, kwargs)
+        return self._colored(rows, args, kwargs)
 
     @eager
-    def _coloured(self, rows: ColouredRows, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        with colouring({"": (self.module, self.colour)}, rows, self._routes):
+    def _colored(self, rows: ColoredRows, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with coloring({"": (self.module, self.color)}, rows, self._routes):
             return self.module(*args, **kwargs)
 
     def reset_parameters(self) -> None:
         """Draws the layer's weights anew, and makes the two message functions equal."""
         self.module.reset_parameters()
-        self.colour.reset_parameters()
+        self.color.reset_parameters()
 
 
 class IdentityAwareModel(nn.Module):
     """ID-GNN-Full (Algorithm 1) by the layers of a given model. Made by :func:`identity_aware`.
 
     Called as the model itself, as `model(x, edge_index, ...)` or with a `Data`, it returns the embedding of every node
-    under its own colour `[num_nodes, out]`. Besides the model's own arguments it takes
+    under its own color `[num_nodes, out]`. Besides the model's own arguments it takes
 
     * `queries`: node ids `[num_queries]`, or pairs `[2, num_queries]` for the conditional embeddings of `queries[0]`
-      when `queries[1]` is coloured;
+      when `queries[1]` is colored;
     * `graph`: the identity graph of `edge_index`, if it was built before (:func:`idgnn.identity_graph`);
-    * `coloured`: says that `x` and `edge_index` are an identity graph already; all of its rows are returned. With no
-      row coloured that is the output of the model, bit for bit.
+    * `colored`: says that `x` and `edge_index` are an identity graph already; all of its rows are returned. With no
+      row colored that is the output of the model, bit for bit.
 
     What has one row per node or edge among the arguments is carried over to the identity graph. In training, BatchNorm
     takes its statistics over the rows of the identity graph; in evaluation mode the result is exact. torch.compile
     leaves it as it is: it runs, and does not get faster.
 
-    To train from the start on graphs without features, where all rows begin equal, let the colour make a difference at
-    once: `nn.init.normal_(p, std=0.1)` for each `p` of `colours.parameters()`.
+    To train from the start on graphs without features, where all rows begin equal, let the color make a difference at
+    once: `nn.init.normal_(p, std=0.1)` for each `p` of `colors.parameters()`.
 
-    `module` is the copy of the given model, `colours` holds the colour map of each layer under the name that the layer
+    `module` is the copy of the given model, `colors` holds the color map of each layer under the name that the layer
     has in it, and `num_layers` is the number of rounds, known after the first call.
 
     Example:
@@ -141,9 +141,9 @@ class IdentityAwareModel(nn.Module):
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self.module = _copied(module)
-        self.colours = nn.Module()
+        self.colors = nn.Module()
         for name, layer in self._layers():
-            _hold(self.colours, name, ColourMap(source_channels(layer), like=layer))
+            _hold(self.colors, name, ColorMap(source_channels(layer), like=layer))
         self._routes: dict[str, Route] = {}
         self._num_layers: int | None = None
         self._settings = ""
@@ -160,16 +160,14 @@ class IdentityAwareModel(nn.Module):
         *args: Any,
         queries: Tensor | None = None,
         graph: IdentityGraph | None = None,
-        coloured: Tensor | None = None,
+        colored: Tensor | None = None,
         **kwargs: Any,
     ) -> Any:
         """The embeddings of the queries `[num_queries, out]`; every other argument is the model's own."""
-        if sum(given is not None for given in (queries, graph, coloured)) > 1:
-            raise ValueError(
-                "more than one of queries, graph and coloured was given. A graph brings its queries along."
-            )
-        if coloured is not None:
-            return self._run(coloured, args, kwargs)
+        if sum(given is not None for given in (queries, graph, colored)) > 1:
+            raise ValueError("more than one of queries, graph and colored was given. A graph brings its queries along.")
+        if colored is not None:
+            return self._run(colored, args, kwargs)
         call = ModelCall.of(self.module, args, kwargs)
         call.check()
         try:
@@ -179,7 +177,7 @@ class IdentityAwareModel(nn.Module):
                 graph = identity_graph(plain, num_layers=num_layers, queries=queries)
             check_graph(graph, call, num_layers)
             lifted_args, lifted_kwargs = lift(call, graph)
-            output = self._run(graph.coloured, lifted_args, lifted_kwargs)
+            output = self._run(graph.colored, lifted_args, lifted_kwargs)
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
@@ -192,23 +190,23 @@ class IdentityAwareModel(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draws the model's weights anew, as far as it can do so itself, and makes the two message functions equal."""
-        for child in (self.module, *self._colour_maps().values()):
+        for child in (self.module, *self._color_maps().values()):
             if callable(reset := getattr(child, "reset_parameters", None)):
                 reset()
 
     def _layers(self) -> Iterator[tuple[str, MessagePassing]]:
         return ((name, layer) for name, layer in self.module.named_modules() if isinstance(layer, MessagePassing))
 
-    def _colour_maps(self) -> dict[str, ColourMap]:
-        return {name: colour for name, colour in self.colours.named_modules() if isinstance(colour, ColourMap)}
+    def _color_maps(self) -> dict[str, ColorMap]:
+        return {name: color for name, color in self.colors.named_modules() if isinstance(color, ColorMap)}
 
-    def _run(self, coloured: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _run(self, colored: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The model on the rows of an identity graph."""
-        rows = ColouredRows.of(coloured)
+        rows = ColoredRows.of(colored)
         if rows is None:
             return self.module(*args, **kwargs)
-        colours = self._colour_maps()
-        with colouring({n: (layer, colours[n]) for n, layer in self._layers()}, rows, self._routes):
+        colors = self._color_maps()
+        with coloring({n: (layer, colors[n]) for n, layer in self._layers()}, rows, self._routes):
             return self.module(*args, **kwargs)
 
     def _prepare(self, call: ModelCall) -> int:
@@ -230,9 +228,9 @@ class IdentityAwareModel(nn.Module):
         try:
             with torch.inference_mode(False):  # inside of it, weights without a width are not converted
                 twin = copy.deepcopy(self).double()  # more digits tell a small mistake from rounding
-            verify(name, twin._run, call.double(twin.module), num_layers, twin._colour_maps().values())
+            verify(name, twin._run, call.double(twin.module), num_layers, twin._color_maps().values())
         except (RuntimeError, TypeError):  # the model, or the device, has a dtype of its own
-            verify(name, self._run, call, num_layers, self._colour_maps().values())
+            verify(name, self._run, call, num_layers, self._color_maps().values())
 
     def _count(self, call: ModelCall) -> int:
         name = type(self.module).__name__
@@ -249,15 +247,15 @@ class IdentityAwareModel(nn.Module):
         if steps.astray:
             raise ValueError(
                 f"{name} calls propagate of its layer {steps.astray[0]!r} from outside of that layer, where it cannot "
-                "be coloured. Call the layer itself."
+                "be colored. Call the layer itself."
             )
         if steps.own:
             raise ValueError(
                 f"{name} sends messages of its own ({steps.own[0]}) outside of its MessagePassing layers, where they "
-                "are neither counted nor coloured. Put them into a MessagePassing layer."
+                "are neither counted nor colored. Put them into a MessagePassing layer."
             )
         if steps.total == 0:
-            raise ValueError(f"no message reaches the output of {name}, so there is nothing to colour.")
+            raise ValueError(f"no message reaches the output of {name}, so there is nothing to color.")
         return steps.total
 
 
@@ -271,11 +269,11 @@ def _copied(module: Any) -> Any:
         ) from error
 
 
-def _hold(tree: nn.Module, name: str, colour: ColourMap) -> None:
-    """Puts a colour map into a tree of modules that mirrors the names of the model."""
+def _hold(tree: nn.Module, name: str, color: ColorMap) -> None:
+    """Puts a color map into a tree of modules that mirrors the names of the model."""
     *path, last = name.split(".")
     for part in path:
         if part not in tree._modules:
             tree.add_module(part, nn.Module())
         tree = tree.get_submodule(part)
-    tree.add_module(last, colour)
+    tree.add_module(last, color)

@@ -20,7 +20,7 @@ ConvName = Literal["gcn", "sage", "gat", "gin", "gine"]
 
 
 class IdentityConv(nn.Module):
-    r"""One round of heterogeneous message passing (Eq. 3): the messages of coloured rows have weights of their own.
+    r"""One round of heterogeneous message passing (Eq. 3): the messages of colored rows have weights of their own.
 
     Args:
         conv: `"gcn"`, `"sage"`, `"gat"`, `"gin"`, or `"gine"` for edge features.
@@ -35,7 +35,7 @@ class IdentityConv(nn.Module):
     Example:
         >>> layer = IdentityConv("gcn", 3, 8)
         >>> x, edge_index = torch.randn(2, 3), torch.tensor([[0, 1], [1, 0]])
-        >>> layer(x, edge_index, coloured=torch.tensor([True, False])).shape
+        >>> layer(x, edge_index, colored=torch.tensor([True, False])).shape
         torch.Size([2, 8])
     """
 
@@ -80,24 +80,24 @@ class IdentityConv(nn.Module):
         x: Tensor,
         edge_index: Tensor,
         *,
-        coloured: Tensor | None = None,
+        colored: Tensor | None = None,
         edge_attr: Tensor | None = None,
         edge_weight: Tensor | None = None,
     ) -> Tensor:
-        """`[num_nodes, in_channels]` to `[num_nodes, out_channels]`; `coloured` is a bool per row."""
+        """`[num_nodes, in_channels]` to `[num_nodes, out_channels]`; `colored` is a bool per row."""
         check_states(x, self.in_channels, next(self.parameters()).dtype, "layer")
         num_nodes = x.size(0)
         check_edge_index(edge_index, num_nodes)
         self.check_edges(edge_index, edge_attr, edge_weight)
-        if coloured is not None and not isinstance(coloured, Tensor):
-            raise ValueError(f"coloured is a {type(coloured).__name__}, expected a bool tensor of shape [num_nodes].")
-        if coloured is not None and (coloured.shape != (num_nodes,) or coloured.dtype != torch.bool):
+        if colored is not None and not isinstance(colored, Tensor):
+            raise ValueError(f"colored is a {type(colored).__name__}, expected a bool tensor of shape [num_nodes].")
+        if colored is not None and (colored.shape != (num_nodes,) or colored.dtype != torch.bool):
             raise ValueError(
-                f"coloured has shape {list(coloured.shape)} and dtype {coloured.dtype}, expected [{num_nodes}] and "
+                f"colored has shape {list(colored.shape)} and dtype {colored.dtype}, expected [{num_nodes}] and "
                 "torch.bool: one truth value per row of x."
             )
         edge_index = edge_index.long()
-        rows = plain_rows(edge_index, num_nodes, coloured)
+        rows = plain_rows(edge_index, num_nodes, colored)
         schedule = whole(rows, 1, edge_index.size(1) if self.operator.self_loops else None)
         weight = self.operator.edge_values(edge_index, num_nodes, edge_weight, x.dtype)
         return self.operator(x[schedule.node], schedule.rounds[0], weight, edge_attr)[schedule.answer]

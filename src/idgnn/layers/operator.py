@@ -18,11 +18,11 @@ class Operator(nn.Module, ABC):
         \mathbf{m}_s^{(k)} &= \textsc{Msg}^{(k)}_{\mathbb{1}[s = v]}(\mathbf{h}_s^{(k-1)}) \\
         \mathbf{h}_u^{(k)} &= \textsc{Agg}^{(k)}(\{\mathbf{m}_s^{(k)}, s \in \mathcal{N}(u)\}, \mathbf{h}_u^{(k-1)})
 
-    Only messages are coloured: the state that a node brings to :math:`\textsc{Agg}` itself never is.
+    Only messages are colored: the state that a node brings to :math:`\textsc{Agg}` itself never is.
     """
 
     self_loops: ClassVar[bool] = False
-    """Whether every row also sends a message to itself. Such a message is a message, and may be coloured."""
+    """Whether every row also sends a message to itself. Such a message is a message, and may be colored."""
     takes_edge_weight: ClassVar[bool] = False
     takes_edge_attr: ClassVar[bool] = False
 

@@ -25,7 +25,7 @@ class Summed:
     """A layer as a sum of messages."""
 
     message: Callable[[Tensor, bool], Tensor]
-    """(states `[rows, in_channels]`, whether they are coloured) to messages `[rows, out_channels]`."""
+    """(states `[rows, in_channels]`, whether they are colored) to messages `[rows, out_channels]`."""
     combine: Callable[[Tensor, Tensor, Tensor], Tensor]
     """(sums `[rows, out_channels]`, states `[rows, in_channels]`, messages received `[rows]`) to the layer's result."""
 
@@ -43,8 +43,8 @@ def as_sum(operator: Operator) -> Summed | None:
 
 
 def _gcn(layer: IdentityGCN) -> Summed:
-    def message(x: Tensor, coloured: bool) -> Tensor:
-        return ((coloured and layer.lin_coloured) or layer.lin)(x)
+    def message(x: Tensor, colored: bool) -> Tensor:
+        return ((colored and layer.lin_colored) or layer.lin)(x)
 
     def combine(total: Tensor, x: Tensor, count: Tensor) -> Tensor:
         return total if layer.bias is None else total + layer.bias
@@ -53,8 +53,8 @@ def _gcn(layer: IdentityGCN) -> Summed:
 
 
 def _gin(layer: IdentityGIN) -> Summed:
-    def message(x: Tensor, coloured: bool) -> Tensor:
-        return linear(x, ((coloured and layer.lin_coloured) or layer.lin).weight)
+    def message(x: Tensor, colored: bool) -> Tensor:
+        return linear(x, ((colored and layer.lin_colored) or layer.lin).weight)
 
     def combine(total: Tensor, x: Tensor, count: Tensor) -> Tensor:
         return layer.lin_out((total + layer.lin((1 + layer.eps) * x)).relu())
@@ -63,8 +63,8 @@ def _gin(layer: IdentityGIN) -> Summed:
 
 
 def _sage(layer: IdentitySAGE) -> Summed:
-    def message(x: Tensor, coloured: bool) -> Tensor:
-        return ((coloured and layer.lin_coloured) or layer.lin)(x).relu()
+    def message(x: Tensor, colored: bool) -> Tensor:
+        return ((colored and layer.lin_colored) or layer.lin)(x).relu()
 
     def combine(total: Tensor, x: Tensor, count: Tensor) -> Tensor:
         if layer.aggr == "mean":

@@ -34,14 +34,14 @@ class Chain(nn.Module):
 
 
 def plain_layer(conv: nn.Module) -> nn.Module:
-    """The layer as it was given, without colours."""
+    """The layer as it was given, without colors."""
     return conv.module if isinstance(conv, (IdentityAwareLayer, IdentityAwareModel)) else conv
 
 
 def check_exact(
     convs: Iterable[nn.Module], x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, edge_weight: Tensor | None
 ) -> None:
-    """Refuses layers that an identity graph would not be exact for: those that look at more than their in-neighbours.
+    """Refuses layers that an identity graph would not be exact for: those that look at more than their in-neighbors.
 
     :func:`idgnn.identity_aware` compares a model with brute force at its first call; so do we with a copy of the chain.
     """

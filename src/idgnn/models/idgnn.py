@@ -120,7 +120,7 @@ class IDGNN(Saved, nn.Module):
                     return made
                 aware = identity_aware(made)
                 if isinstance(aware, IdentityAwareLayer):
-                    aware.colour(torch.empty(0, hidden_channels))  # a layer that does not tell its width gets it here
+                    aware.color(torch.empty(0, hidden_channels))  # a layer that does not tell its width gets it here
                 return aware
             # BatchNorm follows and cancels any bias.
             return IdentityConv(
@@ -181,7 +181,7 @@ class IDGNN(Saved, nn.Module):
             edge_weight: `[num_edges]`, for layers that take it.
             batch: The graph of each node `[num_nodes]`; only checked, since graphs of a batch share no edges.
             queries: `None` for all nodes, nodes `[num_queries]`, or pairs `[2, num_queries]` of a node that is read
-                and a node that is coloured.
+                and a node that is colored.
             graph: The identity graph, built before by :func:`idgnn.identity_graph`. It holds the queries. Then `x` and
                 `edge_index` may be those of the original graph or its own.
             counts: The features that `"fast"` adds `[num_nodes, cycle_length]`, if they are at hand already.
@@ -224,7 +224,7 @@ class IDGNN(Saved, nn.Module):
         if ready.read is None:
             return h
         node = h.index_select(0, ready.read.node)
-        return node if ready.read.own else torch.cat([node, h.index_select(0, ready.read.colour)], dim=-1)
+        return node if ready.read.own else torch.cat([node, h.index_select(0, ready.read.color)], dim=-1)
 
     def embed(
         self,
@@ -238,13 +238,13 @@ class IDGNN(Saved, nn.Module):
         """The embeddings of a graph of any size, in evaluation mode and without gradients.
 
         They are those of `model.eval()(data.x, data.edge_index, queries=roots)`, with `edge_attr` and `edge_weight` of
-        the graph if the layers take them. States without a colour are computed once for all nodes and kept; those with
+        the graph if the layers take them. States without a color are computed once for all nodes and kept; those with
         one are computed for as many roots at a time as the memory allows.
 
         Args:
             data: The graph: `x`, `edge_index`, and `edge_attr` or `edge_weight` if the layers take them.
             roots: `None` for all nodes, nodes `[num_roots]`, or pairs `[2, num_roots]` of a node that is read and a
-                node that is coloured; a tensor, an array or a list.
+                node that is colored; a tensor, an array or a list.
             memory: What this may take on the device of the network: bytes, or a size such as `"4GiB"`. `None` is half
                 of what is free.
             out: Where to write them, for example a `numpy.memmap` if they are larger than memory; a new tensor if
@@ -340,7 +340,7 @@ class IDGNN(Saved, nn.Module):
         edge = {"edge_attr": ready.edge_attr, "edge_weight": ready.weight}
         options = {name: values[rows.edge] for name, values in edge.items() if values is not None}
         if self.identity == "full":
-            options["coloured"] = rows.coloured
+            options["colored"] = rows.colored
         h = h.index_select(0, rows.node)
         for conv, norm in zip(self.convs, self.norms, strict=True):
             h = norm(conv(h, rows.edge_index, **options)).relu()

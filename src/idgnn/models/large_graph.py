@@ -11,9 +11,9 @@ from torch_geometric.data import Data
 from idgnn.identity.adjacency import incoming, is_symmetric
 from idgnn.identity.cone import contains
 from idgnn.identity.cycle_features import cycle_features
-from idgnn.identity.neighbourhood import Caps, Neighbourhood, neighbourhood
+from idgnn.identity.neighborhood import Caps, Neighborhood, neighborhood
 from idgnn.identity.queries import Queries, as_queries
-from idgnn.identity.root_schedule import coloured_schedule, plain_schedule
+from idgnn.identity.root_schedule import colored_schedule, plain_schedule
 from idgnn.identity.rounds import with_loops
 from idgnn.identity.rows import plain_rows
 from idgnn.layers.identity_conv import IdentityConv
@@ -23,7 +23,7 @@ from idgnn.models.prepared import Prepared
 
 
 class LargeGraph:
-    """All that is worked out once for a graph: its neighbour lists, the weights of messages, the counts of ID-GNN-Fast.
+    """All that is worked out once for a graph: its neighbor lists, the weights of messages, the counts of ID-GNN-Fast.
 
     :meth:`prepare` then takes out of it what a batch of queries needs, at a cost that does not grow with the graph.
     Everything stays on the CPU, and the network itself is not kept, so that worker processes can do it.
@@ -63,7 +63,7 @@ class LargeGraph:
         """What the network runs on to answer nodes `[num_queries]` or pairs `[2, num_queries]`.
 
         Without `fanout` the answers in evaluation mode are those on the whole graph. With it the network sees at most
-        so many in-neighbours of each node per hop, drawn with the seed. The degrees are those of the whole graph, and
+        so many in-neighbors of each node per hop, drawn with the seed. The degrees are those of the whole graph, and
         where GCN weighs messages, each of those that were drawn counts for as many as were not, so that sums are right
         on average.
         """
@@ -73,19 +73,19 @@ class LargeGraph:
             check_fanout(fanout, self.num_layers)
             caps = Caps(fanout, torch.Generator().manual_seed(seed), self.self_loops)
         full = self.identity == "full"
-        start = asked.node if full or asked.own else torch.cat([asked.node, asked.colour])
-        near = neighbourhood(self.into, start, self.num_layers, caps)
+        start = asked.node if full or asked.own else torch.cat([asked.node, asked.color])
+        near = neighborhood(self.into, start, self.num_layers, caps)
         if full:
-            plan, read = coloured_schedule(near, _numbered(near, asked), self.num_layers, self.symmetric), None
+            plan, read = colored_schedule(near, _numbered(near, asked), self.num_layers, self.symmetric), None
         else:
             distinct, place = torch.unique(start, return_inverse=True)
             plan = plain_schedule(near, near.number(distinct), self.num_layers)
-            node, colour = place[: asked.node.numel()], place[-asked.colour.numel() :]
-            read = Queries(node, node if asked.own else colour)
+            node, color = place[: asked.node.numel()], place[-asked.color.numel() :]
+            read = Queries(node, node if asked.own else color)
         x = self.x.index_select(0, near.node)
         return Prepared(x, self._weight(near), self._edge_attr(near), plan, read)
 
-    def _weight(self, near: Neighbourhood) -> Tensor | None:
+    def _weight(self, near: Neighborhood) -> Tensor | None:
         if self.weight is None:
             return None
         weight = self.weight.index_select(0, near.edge)
@@ -95,7 +95,7 @@ class LargeGraph:
         loop = near.edge >= self.num_edges
         return weight * torch.where(loop, 1.0, rate).to(weight)
 
-    def _edge_attr(self, near: Neighbourhood) -> Tensor | None:
+    def _edge_attr(self, near: Neighborhood) -> Tensor | None:
         return None if self.edge_attr is None else self.edge_attr.index_select(0, near.edge)
 
 
@@ -104,7 +104,7 @@ def check_fanout(fanout: Sequence[int], num_layers: int) -> None:
     if len(fanout) != num_layers:
         raise ValueError(
             f"fanout is {list(fanout)}, but the network has {num_layers} rounds of messages: expected the most "
-            "in-neighbours of a node for each of them, for example "
+            "in-neighbors of a node for each of them, for example "
             f"{[15, 10, *[5] * max(num_layers - 2, 0)][:num_layers]}, or none to have them all."
         )
     for most in fanout:
@@ -112,11 +112,11 @@ def check_fanout(fanout: Sequence[int], num_layers: int) -> None:
             raise ValueError(f"fanout is {list(fanout)}, expected whole numbers of at least 1, or -1 for all.")
 
 
-def _numbered(near: Neighbourhood, asked: Queries) -> Queries:
-    """The queries by their numbers in the neighbourhood; -1 is a colour outside it, which reaches no node there."""
+def _numbered(near: Neighborhood, asked: Queries) -> Queries:
+    """The queries by their numbers in the neighborhood; -1 is a color outside it, which reaches no node there."""
     found, order = torch.sort(near.node)
     node = order.index_select(0, torch.searchsorted(found, asked.node))
     if asked.own:
         return Queries(node, node)
-    place, there = contains(found, asked.colour)
+    place, there = contains(found, asked.color)
     return Queries(node, torch.where(there, order.index_select(0, place), -1))

@@ -54,7 +54,7 @@ class Planner:
                 graph.edge_index,
                 engine,
                 lambda: self._schedule(graph, inputs, engine),
-                depends_on=(graph.query_row, graph.coloured, graph.arrival),
+                depends_on=(graph.query_row, graph.colored, graph.arrival),
             )
         if queries is not None:  # nothing to remember it by: who asks this often builds the identity graph before
             return self._build(inputs, queries, engine)

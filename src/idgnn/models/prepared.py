@@ -45,13 +45,13 @@ class PreparedGraphs:
         self.cutter = Cutter(num_graphs)
         self.nodes = self.cutter.space(owner)
         self.schedule = StackedSchedule(prepared.plan, self.nodes, self.cutter)
-        self.queries, self.node, self.colour = self.schedule.queries, None, None
+        self.queries, self.node, self.color = self.schedule.queries, None, None
         if prepared.read is not None:
             answers = self.schedule.queries
             self.queries = self.cutter.space(answers.owner[prepared.read.node])
             self.node = self.cutter.field(self.queries, prepared.read.node, answers)
             if not prepared.read.own:
-                self.colour = self.cutter.field(self.queries, prepared.read.colour, answers)
+                self.color = self.cutter.field(self.queries, prepared.read.color, answers)
         self.cutter.finish()
 
     def cut(self, graphs: Tensor) -> tuple[Prepared, Cut]:
@@ -60,7 +60,7 @@ class PreparedGraphs:
         read = None
         if self.node is not None:
             node = cut[self.node]
-            read = Queries(node, node if self.colour is None else cut[self.colour])
+            read = Queries(node, node if self.color is None else cut[self.color])
         x = cut.take(self.x, self.nodes)
         pair_x = None if self.pair_x is None else cut.take(self.pair_x, self.queries)
         return Prepared(x, self.weight, self.edge_attr, self.schedule.cut(cut), read, pair_x), cut

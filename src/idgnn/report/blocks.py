@@ -29,7 +29,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a column, and the head that it shares with its neighbours, if any."""
+    """The head of a column, and the head that it shares with its neighbors, if any."""
 
     title: str
     group: str = ""
@@ -57,7 +57,7 @@ class Block:
     tallies: tuple[Tally, ...] = ()
 
     def head_groups(self) -> list[tuple[str, int]]:
-        """The heads that neighbours share, and how many they are."""
+        """The heads that neighbors share, and how many they are."""
         return [(group, len(list(each))) for group, each in groupby(self.heads, lambda head: head.group)]
 
     def line_groups(self) -> list[tuple[str, list[Line]]]:

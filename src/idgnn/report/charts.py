@@ -24,7 +24,7 @@ _POINTS = 50
 
 @dataclass(frozen=True)
 class Curve:
-    """A score over the epochs; `kind` is the class that gives it its colour and dashes."""
+    """A score over the epochs; `kind` is the class that gives it its color and dashes."""
 
     label: str
     kind: str

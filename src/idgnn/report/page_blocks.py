@@ -54,5 +54,5 @@ def _cell(cell: Shown, edge: bool) -> str:
 
 
 def css_class(check: Check) -> str:
-    """Gives a verdict its colour."""
+    """Gives a verdict its color."""
     return check.verdict.replace(" ", "-")

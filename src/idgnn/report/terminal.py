@@ -96,7 +96,7 @@ def _cell(cell: Cell | None, mark: str) -> Text:
 
 
 def plain(tables: Sequence[Table], width: int = 120) -> str:
-    """The same as a text without colours."""
+    """The same as a text without colors."""
     console = Console(width=width, file=StringIO(), record=True)
     show(tables, console)
     return console.export_text()

@@ -143,7 +143,7 @@ class Links(Binary):
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number: squared error of the standardised target, mean absolute error in its own unit."""
+    """A number: squared error of the standardized target, mean absolute error in its own unit."""
 
     mean: float = 0.0
     scale: float = 1.0
@@ -153,7 +153,7 @@ class Quantity:
 
     @staticmethod
     def of(target: Tensor) -> Quantity:
-        """Standardised by the targets that are trained on."""
+        """Standardized by the targets that are trained on."""
         target = target.double()
         scale = target.std().item() if target.numel() > 1 else 0.0
         # A spread that float32 cannot hold is none.

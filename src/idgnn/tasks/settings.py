@@ -88,8 +88,8 @@ class TaskSettings(TaskOptions):
 
     @property
     def ends(self) -> tuple[str, str]:
-        """What tables call the nodes of a pair: the one that is read, and the one that is coloured.
+        """What tables call the nodes of a pair: the one that is read, and the one that is colored.
 
-        Distances are counted along the messages, from the coloured node: that is where a path begins.
+        Distances are counted along the messages, from the colored node: that is where a path begins.
         """
         return ("target", "source") if self.name == "shortest-path" else ("source", "target")

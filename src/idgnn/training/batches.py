@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from idgnn.identity.cost import TooLargeError
-from idgnn.identity.identity_graph import UnreachedColourWarning
+from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.rounds import Schedule
 from idgnn.models.prepared import Prepared, PreparedGraphs
 from idgnn.tasks.part import Part
@@ -103,7 +103,7 @@ class Batches:
     def _prepare(self, part: Part) -> Prepared:
         with warnings.catch_warnings():
             # Most pairs that are no edges lie far apart; that they do is part of the task.
-            warnings.simplefilter("ignore", UnreachedColourWarning)
+            warnings.simplefilter("ignore", UnreachedColorWarning)
             return self.encoder.prepare(
                 part.x,
                 part.edge_index,

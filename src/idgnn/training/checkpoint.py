@@ -20,7 +20,7 @@ _SLOTS = ("step", "exp_avg", "exp_avg_sq")  # what Adam keeps for each weight
 def save_checkpoint(trainer: Trainer, path: Path) -> None:
     """Writes all that changes while training: weights, what Adam keeps, the epoch, the batch size, the best epoch."""
     tensors = {f"model/{name}": tensor for name, tensor in trainer.model.state_dict().items()}
-    for number, slots in trainer.optimiser.state_dict()["state"].items():
+    for number, slots in trainer.optimizer.state_dict()["state"].items():
         tensors |= {f"adam/{number}/{name}": slots[name] for name in _SLOTS}
     tensors |= {f"best/{name}": tensor for name, tensor in trainer.best_weights.items()}
     progress = {
@@ -50,8 +50,8 @@ def load_checkpoint(trainer: Trainer, path: Path) -> None:
     for name, tensor in _under("adam/", tensors).items():
         number, slot = name.split("/")
         slots.setdefault(int(number), {})[slot] = tensor
-    groups = trainer.optimiser.state_dict()["param_groups"]
-    trainer.optimiser.load_state_dict({"state": slots, "param_groups": groups})
+    groups = trainer.optimizer.state_dict()["param_groups"]
+    trainer.optimizer.load_state_dict({"state": slots, "param_groups": groups})
     trainer.best_weights = _under("best/", tensors)
     trainer.epoch, trainer.batch_size = progress["epoch"], progress["batch_size"]
     trainer.best_epoch, trainer.best_score = progress["best_epoch"], progress["best_score"]

@@ -19,7 +19,7 @@ class TrainOptions:
     roots: int | None = None
     """Nodes or pairs in a batch, in place of graphs, for large graphs; halved by itself when memory runs out."""
     fanout: tuple[int, ...] = ()
-    """With roots: train on at most so many in-neighbours of a node in each hop (15 10 5); unless given, on all."""
+    """With roots: train on at most so many in-neighbors of a node in each hop (15 10 5); unless given, on all."""
     workers: int = 0
     """With roots: processes that prepare batches beside training."""
     lr: float = 0.01
@@ -61,7 +61,7 @@ class TrainOptions:
         if given is None or not all(type(most) is int and (most >= 1 or most == -1) for most in given):
             raise ValueError(
                 f"fanout is {self.fanout if given is None else list(given)!r}, expected whole numbers of at least 1, "
-                "or -1 for all: the most in-neighbours of a node in each hop, for example 15 10 5."
+                "or -1 for all: the most in-neighbors of a node in each hop, for example 15 10 5."
             )
         object.__setattr__(self, "fanout", tuple(given))  # as it is when it has been read from a file
         if self.roots is None:

@@ -91,7 +91,7 @@ class Processes:
         """What a process differentiates: its loss, with the weight of its share among those of all."""
         if self.size == 1:
             return loss
-        # All weights take part in all processes, also where a share has no coloured message for some of them. Weights
+        # All weights take part in all processes, also where a share has no colored message for some of them. Weights
         # that no share has a message for get a gradient of 0, where one process alone would leave them without one.
         return weight * loss + 0 * torch.stack([parameter.sum() for parameter in network.parameters()]).sum()
 

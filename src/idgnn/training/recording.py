@@ -26,7 +26,7 @@ class Recorded:
 class Recorder:
     """Records what functions do as CUDA graphs, each under a key.
 
-    A function reads its inputs, and changes other tensors in place: weights, what the optimiser keeps. Replaying it
+    A function reads its inputs, and changes other tensors in place: weights, what the optimizer keeps. Replaying it
     does the same again, whatever the tensors hold by then.
 
     Args:

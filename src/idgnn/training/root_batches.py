@@ -24,7 +24,7 @@ class RootBatches:
     Args:
         part: Graphs and queries, on the CPU.
         preparer: For its graphs.
-        fanout: The most in-neighbours of a node in each hop; none: all of them, and answers are exact.
+        fanout: The most in-neighbors of a node in each hop; none: all of them, and answers are exact.
         device: Where batches go.
     """
 

@@ -38,12 +38,12 @@ class RootLoader:
     r"""Draws batches of nodes, or of pairs of nodes, from a graph of any size, and prepares what a network runs on.
 
     Without `fanout` it is exact: in evaluation mode `model.run(batch.ready)` is what `model(data.x, data.edge_index,
-    queries=batch.queries)` computes. Degrees, GCN's normalisation and the counts of ID-GNN-Fast are worked out once on
+    queries=batch.queries)` computes. Degrees, GCN's normalization and the counts of ID-GNN-Fast are worked out once on
     the whole graph; a batch then costs what the nodes within :math:`K` steps of its queries cost, and nothing more.
 
-    With `fanout` it is an approximation: the network sees a graph in which a node has at most so many in-neighbours,
-    drawn anew for each batch; the first number is for the queries themselves, the next for their in-neighbours, and so
-    on. Colours travel over edges that were drawn. Degrees stay those of the whole graph, and where GCN weighs messages,
+    With `fanout` it is an approximation: the network sees a graph in which a node has at most so many in-neighbors,
+    drawn anew for each batch; the first number is for the queries themselves, the next for their in-neighbors, and so
+    on. Colors travel over edges that were drawn. Degrees stay those of the whole graph, and where GCN weighs messages,
     each of those that were drawn counts for as many as were not.
 
     All that is random comes from the seed: the same batches with the same draws, whatever the number of workers. Each
@@ -53,10 +53,10 @@ class RootLoader:
         data: The graph, or graphs: `x`, `edge_index`, and `edge_attr` or `edge_weight` if the layers take them. Several
             are one with the node ids of `torch_geometric.data.Batch.from_data_list`.
         model: The network, with named layers. If it changes other than in its weights, make a new loader.
-        queries: Nodes `[num_queries]`, pairs `[2, num_queries]` of a node that is read and a node that is coloured, or
+        queries: Nodes `[num_queries]`, pairs `[2, num_queries]` of a node that is read and a node that is colored, or
             `None` for all nodes; a tensor, an array or a list.
         batch_size: Queries in a batch.
-        fanout: The most in-neighbours of a node in each hop, for example `(15, 10, 5)`; -1 is all of them.
+        fanout: The most in-neighbors of a node in each hop, for example `(15, 10, 5)`; -1 is all of them.
         shuffle: Whether each pass has the queries in an order of its own.
         seed: Of the orders and the draws.
         num_workers: Processes that prepare batches beside training.
@@ -66,13 +66,13 @@ class RootLoader:
         >>> edge_index = torch.stack([torch.cat([ring, ring.roll(1)]), torch.cat([ring.roll(1), ring])])
         >>> data = Data(x=torch.randn(1000, 8), edge_index=edge_index, y=ring % 2)
         >>> model = IDGNN(in_channels=8, hidden_channels=16, out_channels=2)
-        >>> optimiser = torch.optim.Adam(model.parameters())
+        >>> optimizer = torch.optim.Adam(model.parameters())
         >>> for batch in RootLoader(data, model, batch_size=256, shuffle=True):
         ...     out = model.run(batch.ready)
         ...     loss = torch.nn.functional.cross_entropy(out, data.y[batch.queries])
-        ...     optimiser.zero_grad()
+        ...     optimizer.zero_grad()
         ...     loss.backward()
-        ...     optimiser.step()
+        ...     optimizer.step()
         >>> out.shape
         torch.Size([232, 2])
     """

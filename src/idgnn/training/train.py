@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.files.read import read_files
-from idgnn.graphs.files.standardise import standardised
+from idgnn.graphs.files.standardize import standardized
 from idgnn.graphs.load import load
 from idgnn.graphs.select import select
 from idgnn.graphs.settings import FileSource, Selection
@@ -102,12 +102,12 @@ def train(
 
 
 def read_data(settings: RunSettings) -> Dataset:
-    """The graphs that settings name; numbers from files are standardised."""
+    """The graphs that settings name; numbers from files are standardized."""
     if isinstance(settings.data, str):
         dataset = load(settings.data)
     else:
         quantity = settings.task.name.endswith("regression")
-        dataset = standardised(read_files(settings.data, quantity=quantity))
+        dataset = standardized(read_files(settings.data, quantity=quantity))
     return _selected(dataset, settings.selection)
 
 

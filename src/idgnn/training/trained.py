@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from idgnn.graphs.schema import Schema
-from idgnn.identity.identity_graph import UnreachedColourWarning
+from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.queries import as_tensor
 from idgnn.models.embedding.output import Bar
 from idgnn.models.idgnn import IDGNN
@@ -212,7 +212,7 @@ def _embedded(
     data = Data(part.x, part.edge_index, part.edge_attr, edge_weight=part.edge_weight)
     with warnings.catch_warnings():
         # As in training: most pairs lie far apart, and that they do is part of the task.
-        warnings.simplefilter("ignore", UnreachedColourWarning)
+        warnings.simplefilter("ignore", UnreachedColorWarning)
         if partial is None:
             return encoder.embed(data, part.queries, memory=memory, progress=progress)
         return embed_partial(encoder, data, part.queries, memory, progress, partial)

@@ -62,7 +62,7 @@ class Trainer:
         self.parallel = processes.parallel(cast(nn.Module, self.network))
         # A recorded step reads the learning rate from where it lies.
         self.lr: float | Tensor = torch.tensor(options.lr, device=self.device) if options.record else options.lr
-        self.optimiser = torch.optim.Adam(
+        self.optimizer = torch.optim.Adam(
             self.model.parameters(),
             lr=self.lr,
             weight_decay=options.weight_decay,
@@ -193,9 +193,9 @@ class Trainer:
         with self._autocast():
             out = self.parallel(batch.ready, batch.graph, batch.num_graphs)
         loss = self.problem.objective.loss(out, batch.target)
-        self.optimiser.zero_grad()
+        self.optimizer.zero_grad()
         self.processes.weighted(loss, batch.weight, self.model).backward()
-        self.optimiser.step()
+        self.optimizer.step()
         return loss.detach()
 
     def _halve(self, size: int, error: Exception) -> None:
@@ -235,7 +235,7 @@ class Trainer:
         lr = self.options.lr
         if self.options.schedule == "cosine":
             lr *= 0.5 * (1 + math.cos(math.pi * self.epoch / self.options.epochs))
-        for group in self.optimiser.param_groups:
+        for group in self.optimizer.param_groups:
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(lr)
             else:

@@ -49,12 +49,12 @@ def test_every_bad_row_of_all_files_is_reported_with_its_line(tmp_path):
 
 def test_values_that_the_schema_does_not_know_are_bad_rows(tmp_path):
     edges = write(tmp_path / "e.csv", "a,b\n")
-    nodes = write(tmp_path / "n.csv", "id,colour,age,y\na,red,1,no\nb,blue,2,yes\n")
+    nodes = write(tmp_path / "n.csv", "id,color,age,y\na,red,1,no\nb,blue,2,yes\n")
     schema = read_files(FileSource(edges, nodes, label="y")).schema
-    write(nodes, "id,colour,age,y\na,red,old,perhaps\nb,pink,2,yes\n")
+    write(nodes, "id,color,age,y\na,red,old,perhaps\nb,pink,2,yes\n")
     assert bad_rows(FileSource(edges, nodes), schema) == [
         "n.csv:2: column 'age' is 'old', expected a finite number",
-        "n.csv:3: column 'colour' is 'pink', expected one of the known 'blue', 'red'",
+        "n.csv:3: column 'color' is 'pink', expected one of the known 'blue', 'red'",
     ]
 
 
@@ -106,7 +106,7 @@ def test_a_first_row_that_may_be_a_header_or_an_edge_is_refused(tmp_path):
         read_files(FileSource(write(tmp_path / "e.edgelist", "1 2 {}\n2 3 {}\n")))
 
 
-def test_a_header_that_is_not_recognised_is_told_of(tmp_path):
+def test_a_header_that_is_not_recognized_is_told_of(tmp_path):
     with pytest.warns(UserWarning, match="'user' and 'movie', is an edge"):
         read_files(FileSource(write(tmp_path / "e.csv", "user,movie\na,b\nb,c\n")))
 
@@ -197,11 +197,11 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path, files, changes, 
 
 def test_a_schema_needs_its_columns(tmp_path):
     edges = write(tmp_path / "e.csv", "u,v,weight\na,b,1\n")
-    nodes = write(tmp_path / "n.csv", "id,colour,age\na,red,1\nb,blue,2\n")
+    nodes = write(tmp_path / "n.csv", "id,color,age\na,red,1\nb,blue,2\n")
     schema = read_files(FileSource(edges, nodes)).schema
-    with pytest.raises(ValueError, match=r"n.csv lacks the columns 'colour', 'age'; it has 'size'. The network was"):
+    with pytest.raises(ValueError, match=r"n.csv lacks the columns 'color', 'age'; it has 'size'. The network was"):
         read_files(FileSource(edges, write(tmp_path / "n.csv", "id,size\na,1\nb,2\n")), schema)
-    write(nodes, "id,colour,age\na,red,1\nb,blue,2\n")
+    write(nodes, "id,color,age\na,red,1\nb,blue,2\n")
     with pytest.raises(ValueError, match=r"e.csv lacks the columns 'weight'"):
         read_files(FileSource(write(edges, "a,b\n"), nodes), schema)
 

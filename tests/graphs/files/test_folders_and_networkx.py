@@ -37,10 +37,10 @@ def test_the_node_table_of_a_folder_names_the_files(tmp_path):
     assert (a.node_name, a.x.tolist(), b.x.tolist()) == (["2", "1"], [[5], [6]], [[7]])
 
 
-def coloured_path(kind: type[nx.Graph]) -> nx.Graph:
+def colored_path(kind: type[nx.Graph]) -> nx.Graph:
     graph = kind(toxic="yes")
-    for node, colour in (("ü", "red"), ("b", "blue"), ("c", "red")):
-        graph.add_node(node, colour=colour, age=1.5)
+    for node, color in (("ü", "red"), ("b", "blue"), ("c", "red")):
+        graph.add_node(node, color=color, age=1.5)
     graph.add_edge("ü", "b", weight=2.0, bond="double")
     graph.add_edge("b", "c", weight=3.0, bond="single")
     return graph
@@ -51,7 +51,7 @@ def coloured_path(kind: type[nx.Graph]) -> nx.Graph:
 @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
 def test_attributes_are_columns(tmp_path, suffix, kind):
     path = tmp_path / f"mol{suffix}"
-    (nx.write_gml if "gml" in suffix.split(".") else nx.write_graphml)(coloured_path(kind), path)
+    (nx.write_gml if "gml" in suffix.split(".") else nx.write_graphml)(colored_path(kind), path)
     dataset = read_files(FileSource(path, label="toxic", ignore=("age",)))
     [graph] = dataset.graphs
     assert graph.node_name == ["ü", "b", "c"] and graph.graph_name == dataset.name == "mol"
@@ -77,7 +77,7 @@ def test_every_format_gives_back_the_graph_of_networkx(tmp_path, seed):
 
 @pytest.mark.parametrize(("kind", "count"), [(nx.Graph, 4), (nx.DiGraph, 2)])
 def test_directed_reading_keeps_the_directions_that_there_are(tmp_path, kind, count):
-    nx.write_graphml(coloured_path(kind), tmp_path / "g.graphml")
+    nx.write_graphml(colored_path(kind), tmp_path / "g.graphml")
     dataset = read_files(FileSource(tmp_path / "g.graphml", directed=True))
     assert dataset.graphs[0].num_edges == count
     again = read_files(FileSource(tmp_path / "g.graphml"), dataset.schema)
@@ -106,7 +106,7 @@ def test_gml_without_labels_goes_by_ids_in_utf_8(tmp_path):
 
 
 def test_a_label_may_be_missing_at_some_nodes_and_a_feature_may_not(tmp_path):
-    graph = coloured_path(nx.Graph)
+    graph = colored_path(nx.Graph)
     graph.nodes["b"]["class"] = 1
     nx.write_graphml(graph, tmp_path / "g.graphml")
     assert only(FileSource(tmp_path / "g.graphml", label="class")).y.tolist() == [-1, 0, -1]
@@ -114,10 +114,10 @@ def test_a_label_may_be_missing_at_some_nodes_and_a_feature_may_not(tmp_path):
         read_files(FileSource(tmp_path / "g.graphml"))
 
 
-@pytest.mark.parametrize("labelled", ["graph [ y 3 node [ id 1 ] ]", "graph [ node [ id 1 y 3 ] ]"])
-def test_a_file_of_a_folder_may_know_no_label(tmp_path, labelled):
+@pytest.mark.parametrize("labeled", ["graph [ y 3 node [ id 1 ] ]", "graph [ node [ id 1 y 3 ] ]"])
+def test_a_file_of_a_folder_may_know_no_label(tmp_path, labeled):
     write(tmp_path / "f" / "a.gml", "graph [ node [ id 1 ] ]")
-    write(tmp_path / "f" / "b.gml", labelled)
+    write(tmp_path / "f" / "b.gml", labeled)
     dataset = read_files(FileSource(tmp_path / "f", label="y"))
     assert [graph.y.tolist() for graph in dataset.graphs] == [[-1], [0]]
 

@@ -18,12 +18,12 @@ def with_nodes(tmp_path, nodes: str, **changes) -> FileSource:
 
 
 def test_features_stand_in_the_order_of_the_node_table(tmp_path):
-    source = with_nodes(tmp_path, "age,node,colour\n3,c,red\n1.5,b,\n-2,a,blue\n7,z,red\n")
+    source = with_nodes(tmp_path, "age,node,color\n3,c,red\n1.5,b,\n-2,a,blue\n7,z,red\n")
     graph = only(source)
     assert graph.node_name == ["c", "b", "a", "z"]
     assert graph.x.tolist() == [[3, 0, 0, 1], [1.5, 1, 0, 0], [-2, 0, 1, 0], [7, 0, 0, 1]]
     assert sorted(named_edges(graph)) == [("a", "b"), ("b", "a"), ("b", "c"), ("c", "b")]
-    assert read_files(source).schema == Schema((Column("age"), Column("colour", ("", "blue", "red"))))
+    assert read_files(source).schema == Schema((Column("age"), Column("color", ("", "blue", "red"))))
 
 
 def test_the_first_column_is_the_node_if_none_is_called_so(tmp_path):
@@ -92,7 +92,7 @@ def test_a_schema_reads_new_files_as_the_old_ones(tmp_path):
     old = read_files(
         FileSource(
             write(tmp_path / "old.csv", "source,target,kind,weight\na,b,x,1\nb,c,y,2\n"),
-            write(tmp_path / "old_nodes.csv", "id,colour,age,class\na,red,1,no\nb,blue,2,yes\nc,green,3,no\n"),
+            write(tmp_path / "old_nodes.csv", "id,color,age,class\na,red,1,no\nb,blue,2,yes\nc,green,3,no\n"),
             label="class",
             directed=True,
         )
@@ -100,7 +100,7 @@ def test_a_schema_reads_new_files_as_the_old_ones(tmp_path):
     schema = Schema.from_dict(json.loads(json.dumps(old.schema.as_dict())))
     new = FileSource(
         write(tmp_path / "new.csv", "weight,more,kind,source,target\n3,?,y,p,q\n"),
-        write(tmp_path / "new_nodes.csv", "age,id,remark,colour\n7,p,hi,green\n8,q,ho,green\n"),
+        write(tmp_path / "new_nodes.csv", "age,id,remark,color\n7,p,hi,green\n8,q,ho,green\n"),
     )
     dataset = read_files(new, schema)
     [graph] = dataset.graphs
@@ -110,8 +110,8 @@ def test_a_schema_reads_new_files_as_the_old_ones(tmp_path):
     assert graph.edge_attr.tolist() == [[0, 1]] and graph.edge_weight.tolist() == [3]
     assert "y" not in graph
 
-    labelled = write(tmp_path / "new_nodes.csv", "age,id,class,colour\n7,p,yes,green\n8,q,,green\n")
-    assert read_files(FileSource(new.edges, labelled), schema).graphs[0].y.tolist() == [1, -1]
+    labeled = write(tmp_path / "new_nodes.csv", "age,id,class,color\n7,p,yes,green\n8,q,,green\n")
+    assert read_files(FileSource(new.edges, labeled), schema).graphs[0].y.tolist() == [1, -1]
 
 
 def test_a_schema_with_labels_of_graphs_needs_no_labels(tmp_path):

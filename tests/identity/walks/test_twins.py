@@ -8,7 +8,7 @@ from idgnn.identity.walks.twins import twins
 from tests.identity.plain_walks import awkward_graphs
 
 
-def neighbours(edge_index, num_nodes):
+def neighbors(edge_index, num_nodes):
     source, target = edge_index.tolist()
     out, into = [Counter() for _ in range(num_nodes)], [Counter() for _ in range(num_nodes)]
     for s, t in zip(source, target, strict=True):
@@ -19,7 +19,7 @@ def neighbours(edge_index, num_nodes):
 
 @given(awkward_graphs())
 def test_the_first_node_with_the_same_edges_stands_for_all(graph):
-    edges = neighbours(*graph)
+    edges = neighbors(*graph)
     assert twins(*graph[0], graph[1]).tolist() == [edges.index(of_node) for of_node in edges]
 
 
@@ -27,5 +27,5 @@ def test_the_first_node_with_the_same_edges_stands_for_all(graph):
 def test_equal_hashes_do_not_make_twins(graph):
     with patch.object(torch, "randint", lambda *_, **__: torch.zeros(2, graph[1], dtype=torch.long)):
         first = twins(*graph[0], graph[1]).tolist()
-    edges = neighbours(*graph)
+    edges = neighbors(*graph)
     assert all(edges[node] == edges[other] for node, other in enumerate(first))

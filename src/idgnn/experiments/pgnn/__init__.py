@@ -1,6 +1,6 @@
 """P-GNN (You, Ying, Leskovec, 2019), position-aware graph neural networks: what Table 5 compares with.
 
-It is no message passing between neighbours: a node learns from the nodes of random *anchor sets* that are closest to
+It is no message passing between neighbors: a node learns from the nodes of random *anchor sets* that are closest to
 it, by how far they are, and its embedding has one number for each set.
 """
 

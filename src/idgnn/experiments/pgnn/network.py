@@ -111,7 +111,7 @@ class PGNN(nn.Module):
         """Answers to all pairs `[queries, 1]`."""
         assert ready.read is not None
         z = self.encoder.run(ready)
-        return (z.index_select(0, ready.read.node) * z.index_select(0, ready.read.colour)).sum(-1, keepdim=True)
+        return (z.index_select(0, ready.read.node) * z.index_select(0, ready.read.color)).sum(-1, keepdim=True)
 
 
 def build(settings: RunSettings, problem: Problem) -> PGNN:

@@ -54,7 +54,7 @@ def _with_links(part: Part) -> Tensor:
 
 
 def return_features(edge_index: Tensor, num_nodes: int) -> Tensor:
-    r"""Diagonals of powers of the normalised adjacency with self-loops: `[num_nodes, 10]`.
+    r"""Diagonals of powers of the normalized adjacency with self-loops: `[num_nodes, 10]`.
 
     .. math:: x^+_v[k] = \big((\hat D^{-1/2} (A + I) \hat D^{-1/2})^k\big)_{vv}
         = \big((\hat D^{-1} (A + I))^k\big)_{vv}, \qquad k = 1, \dots, 10

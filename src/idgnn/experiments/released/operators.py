@@ -1,7 +1,7 @@
 r"""The layers of the released code: the second weights are *added* to the first, and for SAGE and GIN they come late.
 
-Write :math:`[v]` for "1 if the node is coloured, else 0". GCN and GAT colour what a node sends. SAGE and GIN colour
-what a node has *received*: the colour leaves the coloured node one round later than in Eq. 3 of the paper, so that K
+Write :math:`[v]` for "1 if the node is colored, else 0". GCN and GAT color what a node sends. SAGE and GIN color
+what a node has *received*: the color leaves the colored node one round later than in Eq. 3 of the paper, so that K
 rounds see closed walks of length K - 1, and 3 rounds no triangles.
 """
 
@@ -24,9 +24,9 @@ class ReleasedGCN(IdentityGCN):
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        plain, coloured = round_.apart(_sent(self, x, round_))
+        plain, colored = round_.apart(_sent(self, x, round_))
         out = gather_sum(plain, round_.plain, edge_weight=weight)
-        return gather_sum(coloured, round_.coloured, edge_weight=weight, base=out) if round_.has_colour else out
+        return gather_sum(colored, round_.colored, edge_weight=weight, base=out) if round_.has_color else out
 
 
 class ReleasedGAT(IdentityGAT):
@@ -36,7 +36,7 @@ class ReleasedGAT(IdentityGAT):
         \alpha_{su} = \textsc{Softmax}_s\, \textsc{LeakyReLU}(\mathbf{a}^\top \mathbf{z}_s
             + \mathbf{c}^\top \mathbf{z}_u), \qquad \mathbf{h}_u' = \sum_s \alpha_{su} \mathbf{z}_s
 
-    Unlike in Eq. 3 the coloured node also pays attention as a coloured one.
+    Unlike in Eq. 3 the colored node also pays attention as a colored one.
     """
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
@@ -44,18 +44,18 @@ class ReleasedGAT(IdentityGAT):
         sent = _sent(self, x, round_)
         scores = sent @ torch.cat([self.att_source, self.att_target]).t()
         asks = scores[:, 1:].index_select(0, round_.previous)
-        plain, coloured = round_.apart(sent)
+        plain, colored = round_.apart(sent)
         gives = list(round_.apart(scores[:, :1]))
-        if not round_.has_colour:
+        if not round_.has_color:
             (alpha,) = attention(gives[:1], asks, round_, self.negative_slope)
             return gather_sum(plain, round_.plain, alpha.squeeze(-1))
         first, second = attention(gives, asks, round_, self.negative_slope)
         out = gather_sum(plain, round_.plain, first.squeeze(-1))
-        return gather_sum(coloured, round_.coloured, second.squeeze(-1), base=out)
+        return gather_sum(colored, round_.colored, second.squeeze(-1), base=out)
 
 
 class ReleasedSAGE(Operator):
-    r"""GraphSAGE that takes the mean, and colours the result:
+    r"""GraphSAGE that takes the mean, and colors the result:
 
     .. math:: \mathbf{h}_u' = (\mathbf{W} + [u] \mathbf{W}_{id})\,
         \textsc{Concat}(\mathbf{h}_u, \textsc{Mean}(\{\mathbf{h}_s, s \in \mathcal{N}(u)\}))
@@ -64,25 +64,25 @@ class ReleasedSAGE(Operator):
     def __init__(self, in_channels: int, out_channels: int, identity: bool) -> None:
         super().__init__()
         self.lin = nn.Linear(2 * in_channels, out_channels, bias=False)
-        self.lin_coloured = nn.Linear(2 * in_channels, out_channels, bias=False) if identity else None
+        self.lin_colored = nn.Linear(2 * in_channels, out_channels, bias=False) if identity else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        for lin in filter(None, (self.lin, self.lin_coloured)):
+        for lin in filter(None, (self.lin, self.lin_colored)):
             nn.init.xavier_uniform_(lin.weight)
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        degree = round_.plain.ptr.diff() + round_.coloured.ptr.diff()
-        mean = _sum_of_neighbours(x, round_) / degree.clamp(min=1).unsqueeze(-1)
-        return _coloured_result(
-            self.lin, self.lin_coloured, torch.cat([x.index_select(0, round_.previous), mean], dim=-1), round_
+        degree = round_.plain.ptr.diff() + round_.colored.ptr.diff()
+        mean = _sum_of_neighbors(x, round_) / degree.clamp(min=1).unsqueeze(-1)
+        return _colored_result(
+            self.lin, self.lin_colored, torch.cat([x.index_select(0, round_.previous), mean], dim=-1), round_
         )
 
 
 class ReleasedGIN(Operator):
-    r"""GIN that colours the result, by a second MLP:
+    r"""GIN that colors the result, by a second MLP:
 
     .. math:: \mathbf{h}_u' = \textsc{Mlp}(\mathbf{y}_u) + [u]\, \textsc{Mlp}_{id}(\mathbf{y}_u), \qquad
         \mathbf{y}_u = \mathbf{h}_u + \sum_{s \in \mathcal{N}(u)} \mathbf{h}_s
@@ -91,18 +91,18 @@ class ReleasedGIN(Operator):
     def __init__(self, in_channels: int, out_channels: int, identity: bool) -> None:
         super().__init__()
         self.mlp = _mlp(in_channels, out_channels)
-        self.mlp_coloured = _mlp(in_channels, out_channels) if identity else None
+        self.mlp_colored = _mlp(in_channels, out_channels) if identity else None
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        for mlp in filter(None, (self.mlp, self.mlp_coloured)):
+        for mlp in filter(None, (self.mlp, self.mlp_colored)):
             for layer in (mlp[0], mlp[2]):
                 layer.reset_parameters()  # type: ignore[operator]
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        return _coloured_result(
-            self.mlp, self.mlp_coloured, x.index_select(0, round_.previous) + _sum_of_neighbours(x, round_), round_
+        return _colored_result(
+            self.mlp, self.mlp_colored, x.index_select(0, round_.previous) + _sum_of_neighbors(x, round_), round_
         )
 
 
@@ -120,24 +120,24 @@ def _mlp(in_channels: int, out_channels: int) -> nn.Sequential:
 
 
 def _sent(layer: IdentityGCN | IdentityGAT, x: Tensor, round_: Round) -> Tensor:
-    """What every source sends: W x, and W_id x besides if it is coloured. `[sources, out_channels]`."""
+    """What every source sends: W x, and W_id x besides if it is colored. `[sources, out_channels]`."""
     sent = layer.lin(x)
-    if layer.lin_coloured is None:
+    if layer.lin_colored is None:
         return sent
-    plain, coloured = round_.apart(sent)
-    return torch.cat([plain, coloured + layer.lin_coloured(round_.apart(x)[1])])
+    plain, colored = round_.apart(sent)
+    return torch.cat([plain, colored + layer.lin_colored(round_.apart(x)[1])])
 
 
-def _sum_of_neighbours(x: Tensor, round_: Round) -> Tensor:
-    plain, coloured = round_.apart(x)
-    return gather_sum(coloured, round_.coloured, base=gather_sum(plain, round_.plain))
+def _sum_of_neighbors(x: Tensor, round_: Round) -> Tensor:
+    plain, colored = round_.apart(x)
+    return gather_sum(colored, round_.colored, base=gather_sum(plain, round_.plain))
 
 
-def _coloured_result(first: nn.Module, second: nn.Module | None, received: Tensor, round_: Round) -> Tensor:
-    """The first network on what all targets received, and the second besides on what the coloured ones did.
+def _colored_result(first: nn.Module, second: nn.Module | None, received: Tensor, round_: Round) -> Tensor:
+    """The first network on what all targets received, and the second besides on what the colored ones did.
 
-    A target is coloured if its own state was: `previous >= split`. Which those are is found without a look at values,
-    so that the step can be recorded as a CUDA graph: each coloured source is the state of at most one target; those
+    A target is colored if its own state was: `previous >= split`. Which those are is found without a look at values,
+    so that the step can be recorded as a CUDA graph: each colored source is the state of at most one target; those
     of none are sent to a row that is thrown away.
     """
     out = first(received)

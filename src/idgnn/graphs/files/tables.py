@@ -146,7 +146,7 @@ def _names_without_header(path: Path, first: list[str], second: list[str] | None
 
 
 def _say_if_header(table: Table) -> None:
-    """Tells of a first row that looks like a header that was not recognised: two words that come nowhere else."""
+    """Tells of a first row that looks like a header that was not recognized: two words that come nowhere else."""
     ends = [table.columns.get("source", []), table.columns.get("target", [])]
     if not all(ends) or len(table.columns) > 2 or table.lines[0] != 1:
         return

@@ -19,7 +19,7 @@ def twins(source: Tensor, target: Tensor, num_nodes: int) -> Tensor:
         >>> twins(*star, num_nodes=4)
         tensor([0, 1, 1, 1])
     """
-    # A fixed random number for each neighbour, added up modulo 2^64, proposes the classes; the lists decide.
+    # A fixed random number for each neighbor, added up modulo 2^64, proposes the classes; the lists decide.
     label = torch.randint(-(2**63), 2**63 - 1, (2, num_nodes), generator=torch.Generator().manual_seed(0))
     label = label.to(source.device)
     hashed = torch.zeros(num_nodes, dtype=torch.long, device=source.device)
@@ -27,11 +27,11 @@ def twins(source: Tensor, target: Tensor, num_nodes: int) -> Tensor:
     _, group = torch.unique(hashed, return_inverse=True)
     node = torch.arange(num_nodes, device=source.device)
     first = torch.full_like(node, num_nodes).scatter_reduce(0, group, node, "amin")[group]
-    same = _same_neighbours(source, target, first) & _same_neighbours(target, source, first)
+    same = _same_neighbors(source, target, first) & _same_neighbors(target, source, first)
     return torch.where(same, first, node)
 
 
-def _same_neighbours(source: Tensor, target: Tensor, other: Tensor) -> Tensor:
+def _same_neighbors(source: Tensor, target: Tensor, other: Tensor) -> Tensor:
     """Whether the targets of each node are those of the node `other` names, duplicates counted."""
     num_nodes = other.numel()
     key = (source * num_nodes + target).sort().values

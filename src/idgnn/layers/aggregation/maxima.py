@@ -20,7 +20,7 @@ def gather_max(x: Tensor, messages: Messages, *, base: Tensor | None = None) -> 
     """
     x, base = alike(x, base)
     back = messages.back
-    ways = (messages.source, messages.ptr, back.neighbour, back.ptr, back.edge)
+    ways = (messages.source, messages.ptr, back.neighbor, back.ptr, back.edge)
     return _gather_max(x, base, *ways, messages.hubs)[0]
 
 

@@ -1,4 +1,4 @@
-r"""The weights of attention: a softmax over the messages of each target, whether plain or coloured."""
+r"""The weights of attention: a softmax over the messages of each target, whether plain or colored."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ def attention(gives: list[Tensor], asks: Tensor, round_: Round, slope: float) ->
     r""":math:`\alpha_{st} = \textsc{Softmax}_{s \to t} \textsc{LeakyReLU}(g_s + a_t)`, for each head.
 
     Args:
-        gives: What plain sources give to their scores `[sources, heads]`, and what coloured ones do if there are any.
+        gives: What plain sources give to their scores `[sources, heads]`, and what colored ones do if there are any.
         asks: What targets add to them `[targets, heads]`.
         round_: The messages.
         slope: Of the LeakyReLU.
 
     Returns:
-        The weights of plain messages `[messages, heads]` and, if there are any, of coloured ones.
+        The weights of plain messages `[messages, heads]` and, if there are any, of colored ones.
     """
     if asks.dtype in (torch.bfloat16, torch.float16):  # a softmax wants more digits
         found = attention([each.float() for each in gives], asks.float(), round_, slope)
         # Under autocast sums are in float32 as well; in a network of half precision what follows is not.
         return found if torch.is_autocast_enabled(asks.device.type) else [each.to(asks.dtype) for each in found]
-    lists = [round_.plain, round_.coloured][: len(gives)]
+    lists = [round_.plain, round_.colored][: len(gives)]
     if not has_kernels(asks.device) or asks.numel() == 0:
         return attention_plain(gives, asks, [(each.source, each.target) for each in lists], slope)
     gives = [each.contiguous() for each in gives]

@@ -33,7 +33,7 @@ def gather_sum(
     # bf16 messages under autocast are summed in float32 if they are weighted.
     x, weight, base = alike(x, weight if edge_weight is None else edge_weight, base)
     back = messages.back
-    ways = (messages.source, messages.ptr, back.neighbour, back.ptr, back.edge)
+    ways = (messages.source, messages.ptr, back.neighbor, back.ptr, back.edge)
     return _gather_sum(x, weight, place, None, base, *ways, messages.hubs)
 
 

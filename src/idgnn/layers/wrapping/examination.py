@@ -1,4 +1,4 @@
-"""Looking at a layer at its first coloured call: which way it can be coloured, or why it cannot."""
+"""Looking at a layer at its first colored call: which way it can be colored, or why it cannot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torch_geometric.nn import MessagePassing
 
-from idgnn.layers.wrapping.colouring import Call, Route, takes_pairs
+from idgnn.layers.wrapping.coloring import Call, Route, takes_pairs
 from idgnn.layers.wrapping.quiet import quiet
 from idgnn.layers.wrapping.refusals import several_hops
 from idgnn.layers.wrapping.rehearsal import Record, rehearse, requested, sent_names
@@ -27,7 +27,7 @@ def examine(layer: MessagePassing, forward: Callable[..., Any], call: Call) -> R
         hops = steps.total
         if hops == 0:
             raise ValueError(
-                f"{name} sends no message through propagate, so there is nothing to colour. Let its forward call "
+                f"{name} sends no message through propagate, so there is nothing to color. Let its forward call "
                 "self.propagate, and compute messages in its message function."
             )
         if hops > 1:
@@ -60,7 +60,7 @@ def _rounds(layer: MessagePassing, forward: Callable[..., Any], call: Call) -> i
             if not close(sent[key], other_sent.get(key)):
                 raise ValueError(
                     f"{type(layer).__name__} computes {key!r} from the states of its nodes and uses it in its messages "
-                    f"as it is, so that what a coloured node sends cannot be told apart. Let message take {key}_j or "
+                    f"as it is, so that what a colored node sends cannot be told apart. Let message take {key}_j or "
                     "x_j, or compute it in edge_update."
                 )
     return len(once[0].propagate)
@@ -79,7 +79,7 @@ def _noted(
     layer: MessagePassing, forward: Callable[..., Any], call: Call, edges: list[Any] | None
 ) -> tuple[Record, list[Any]]:
     """A rehearsal, and what `edge_updater` returned in it. With `edges` it returns those instead: what comes out of
-    `edge_update` may depend on the states, since it is coloured too."""
+    `edge_update` may depend on the states, since it is colored too."""
     updated: list[Any] = []
     given: Iterator[Any] = iter(edges or [])
     original = layer.edge_updater

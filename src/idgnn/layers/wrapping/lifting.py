@@ -150,7 +150,7 @@ def lift(
             return {key: change(name, item) for key, item in value.items()}
         if name in _SAMPLED and value is not None:
             raise ValueError(
-                f"the argument {name} describes a sampled neighbourhood whose outer nodes are cut off layer by layer, "
+                f"the argument {name} describes a sampled neighborhood whose outer nodes are cut off layer by layer, "
                 "and the rows of an identity graph are not in that order. Leave it out."
             )
         if isinstance(value, (tuple, list)):

@@ -10,7 +10,7 @@ from torch_geometric.nn import MessagePassing
 
 from idgnn.layers.identity_conv import IdentityConv
 
-# How many hops a layer sees at once. One hop is one round of Eq. 3; with more the colour would have to act in between.
+# How many hops a layer sees at once. One hop is one round of Eq. 3; with more the color would have to act in between.
 _HOPS: dict[str, Callable[[Any], int]] = {
     "APPNP": lambda layer: layer.K,
     "ARMAConv": lambda layer: layer.num_layers,
@@ -23,7 +23,7 @@ _HOPS: dict[str, Callable[[Any], int]] = {
 }
 
 _DYNAMIC = (
-    "looks for its neighbours in feature space while it runs, so the graph is not known beforehand",
+    "looks for its neighbors in feature space while it runs, so the graph is not known beforehand",
     "Compute the edges once and use EdgeConv or PointNetConv on them",
 )
 _HETEROGENEOUS = (
@@ -35,7 +35,7 @@ _UNCHECKED = (
     "Use the layer of the same name without it",
 )
 _GLOBAL = (
-    "lets every node attend to every other one, so that a row depends on more than its K-hop neighbourhood",
+    "lets every node attend to every other one, so that a row depends on more than its K-hop neighborhood",
     "Use its local message passing alone",
 )
 _POOLING = (
@@ -79,8 +79,8 @@ _WHY: dict[str, tuple[str, str]] = {
     "Polynormer": _GLOBAL,
     "SGFormer": _GLOBAL,
     "MeshCNNConv": (
-        "takes exactly four neighbours of each node and mixes their messages by their place in edge_index",
-        "Use a layer that treats its neighbours as a set, for example EdgeConv",
+        "takes exactly four neighbors of each node and mixes their messages by their place in edge_index",
+        "Use a layer that treats its neighbors as a set, for example EdgeConv",
     ),
     "WLConv": (
         "has no weights and hashes labels, so that there is no message to give second weights to",
@@ -109,7 +109,7 @@ def check_takeable(module: nn.Module) -> None:
         >>> check_takeable(SGConv(4, 4, K=1))
         >>> check_takeable(SGConv(4, 4, K=3))
         Traceback (most recent call last):
-        ValueError: SGConv sees 3 hops at once, and the colour acts once in a layer, on one hop. Use layers...
+        ValueError: SGConv sees 3 hops at once, and the color acts once in a layer, on one hop. Use layers...
     """
     for name, child in module.named_modules():
         found = _reason(child)
@@ -124,7 +124,7 @@ def check_takeable(module: nn.Module) -> None:
         )
     if not any(isinstance(child, MessagePassing) for child in module.modules()):
         raise ValueError(
-            f"{type(module).__name__} holds no PyG MessagePassing layer, so there are no messages to colour. Give a "
+            f"{type(module).__name__} holds no PyG MessagePassing layer, so there are no messages to color. Give a "
             "PyG layer, or a model that calls PyG layers in its forward."
         )
 
@@ -168,7 +168,7 @@ def _layer_reason(layer: MessagePassing) -> tuple[str, str] | None:
         )
     if getattr(layer, "cached", False):
         return (
-            "has cached=True and would keep the normalisation of the first graph it sees for all others",
+            "has cached=True and would keep the normalization of the first graph it sees for all others",
             "Use cached=False",
         )
     if layer.decomposed_layers > 1:
@@ -189,6 +189,6 @@ def _layer_reason(layer: MessagePassing) -> tuple[str, str] | None:
 def several_hops(hops: int) -> tuple[str, str]:
     """Why a layer that sees `hops` hops at once is refused, and what to do."""
     return (
-        f"sees {hops} hops at once, and the colour acts once in a layer, on one hop",
+        f"sees {hops} hops at once, and the color acts once in a layer, on one hop",
         "Use layers of one hop, as many as there are hops",
     )

@@ -1,9 +1,9 @@
 """Two runs of a layer made into one: sources from the first, targets from the second.
 
 A layer that takes one tensor of states transforms it before it calls `propagate`, and `propagate` lifts the result to
-the edges: `x_j` from their sources, `x_i` from their targets. So the layer is run on the coloured states first, up to
+the edges: `x_j` from their sources, `x_i` from their targets. So the layer is run on the colored states first, up to
 its call of `propagate`, and what it gives to it is noted. In the real run, on the plain states, `propagate` is given
-pairs: from the rehearsal for the coloured sources, from the real run for everything else. `edge_updater` likewise.
+pairs: from the rehearsal for the colored sources, from the real run for everything else. `edge_updater` likewise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.nn import MessagePassing
 
-from idgnn.layers.wrapping.coloured_rows import ColouredRows
+from idgnn.layers.wrapping.colored_rows import ColoredRows
 from idgnn.layers.wrapping.shadow import shadowed
 
 
@@ -61,8 +61,8 @@ def rehearse(layer: MessagePassing, run: Callable[[], Any], rounds: int | None) 
 
 
 @contextmanager
-def sources_from(layer: MessagePassing, record: Record, rows: ColouredRows) -> Iterator[None]:
-    """Within the block, what the layer lifts from the sources of edges comes from the record where it is coloured."""
+def sources_from(layer: MessagePassing, record: Record, rows: ColoredRows) -> Iterator[None]:
+    """Within the block, what the layer lifts from the sources of edges comes from the record where it is colored."""
     original_propagate, original_edge_updater = layer.propagate, layer.edge_updater
     propagated, updated = iter(record.propagate), iter(record.edge_updater)
     dim = layer.node_dim

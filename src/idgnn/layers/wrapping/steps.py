@@ -3,7 +3,7 @@ r"""How many rounds of message passing a network takes: the K of Algorithm 1, fo
 Every tensor carries a depth: the number of rounds on the longest chain that led to it. An operation passes the largest
 depth of its inputs on, a call of `propagate` adds one. Branches side by side, jumping knowledge and layers that are
 used several times come out right, because nothing is counted but the longest chain. Watched on the side: whether the
-network sends states along edges by itself, outside of its layers, where they are neither counted nor coloured.
+network sends states along edges by itself, outside of its layers, where they are neither counted nor colored.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class _Depths(TorchDispatchMode):
 
 def _sends(operation: str, inputs: list[Tensor], marks: list[_Mark]) -> bool:
     """Whether an operation sends states that a layer has computed along edges. Before the first layer no state knows of
-    a colour, and whatever is done with them does no harm."""
+    a color, and whatever is done with them does no harm."""
     states = any(mark.depth > 0 for mark in marks)
     if operation in _SCATTERS:
         # A mask picks rows and moves nothing.

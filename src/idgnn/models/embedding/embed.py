@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from idgnn.identity.adjacency import pointers
 from idgnn.identity.cost import TooLargeError, readable
 from idgnn.identity.cycle_features import cycle_features
-from idgnn.identity.identity_graph import UnreachedColourWarning
+from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.lookup import Lookup
 from idgnn.identity.queries import Queries, as_queries
 from idgnn.layers.identity_conv import IdentityConv
@@ -47,7 +47,7 @@ def embed_by_chunks(
     queries = as_queries(roots, inputs.num_nodes, device)
     if inputs.num_nodes == 0:
         return
-    asked, inverse = torch.unique(queries.colour * inputs.num_nodes + queries.node, return_inverse=True)
+    asked, inverse = torch.unique(queries.color * inputs.num_nodes + queries.node, return_inverse=True)
     place, ptr = torch.argsort(inverse, stable=True).cpu(), pointers(inverse.sort().values, asked.numel()).cpu()
     if start == asked.numel():
         return
@@ -64,16 +64,16 @@ def embed_by_chunks(
     if unreached:
         warnings.warn(
             f"{unreached} of {asked.numel()} queries read a node that lies more than {model.num_layers} steps from the "
-            "coloured one: no colour arrives there, and the answer is the plain GNN's. Use more layers to tell such "
+            "colored one: no color arrives there, and the answer is the plain GNN's. Use more layers to tell such "
             "pairs apart.",
-            UnreachedColourWarning,
+            UnreachedColorWarning,
             stacklevel=3,
         )
 
 
 def _answers(model: IDGNN, inputs: Inputs, queries: Queries, memory: int) -> Iterator[tuple[int, int, Tensor, int]]:
-    """First and last + 1 query of each chunk, its embeddings, and how many of them no colour reaches."""
-    width, read = model.settings["hidden_channels"], torch.cat([queries.node, queries.colour])
+    """First and last + 1 query of each chunk, its embeddings, and how many of them no color reaches."""
+    width, read = model.settings["hidden_channels"], torch.cat([queries.node, queries.color])
     price = prices(width, inputs.x.element_size())
     room = _room(model, inputs, memory)
     form = _form(model, inputs)
@@ -87,13 +87,13 @@ def _answers(model: IDGNN, inputs: Inputs, queries: Queries, memory: int) -> Ite
     network = Network(encoder, form, x, read, room, price)
     if model.identity == "full":
         for first, last in network.chunks(queries):
-            yield first, last, *network.coloured(_some(queries, first, last))
+            yield first, last, *network.colored(_some(queries, first, last))
         return
     size = max(int(room / price.row), 1)
     for first in range(0, queries.node.numel(), size):
         some = _some(queries, first, last := min(first + size, queries.node.numel()))
         h = network.plain(some.node)
-        yield first, last, h if some.own else torch.cat([h, network.plain(some.colour)], dim=-1), 0
+        yield first, last, h if some.own else torch.cat([h, network.plain(some.color)], dim=-1), 0
 
 
 def _room(model: IDGNN, inputs: Inputs, memory: int) -> float:
@@ -131,7 +131,7 @@ def _form(model: IDGNN, inputs: Inputs) -> Form:
 
 
 def _exchanges(model: IDGNN) -> bool:
-    """Whether coloured rows are made from plain ones by exchanging messages."""
+    """Whether colored rows are made from plain ones by exchanging messages."""
     first = model.convs[0]
     return model.identity == "full" and isinstance(first, IdentityConv) and as_sum(first.operator) is not None
 
@@ -158,7 +158,7 @@ def _check_layers(model: IDGNN, inputs: Inputs) -> None:
 
 def _some(queries: Queries, first: int, last: int) -> Queries:
     node = queries.node[first:last]
-    return Queries(node, node if queries.own else queries.colour[first:last])
+    return Queries(node, node if queries.own else queries.color[first:last])
 
 
 @contextmanager

@@ -1,10 +1,10 @@
-r"""Layers that sum: a coloured row is the plain one with some of its messages exchanged.
+r"""Layers that sum: a colored row is the plain one with some of its messages exchanged.
 
 .. math::
     \sum_s w_{su}\, \mathbf{m}_{s|v} = \sum_s w_{su}\, \mathbf{m}_s
         + \sum_{s\ \text{with an own state}} w_{su}\, (\mathbf{m}_{s|v} - \mathbf{m}_s)
 
-The first sum is the same for all colours, and the second runs over the few edges between rows of one colour: the rows
+The first sum is the same for all colors, and the second runs over the few edges between rows of one color: the rows
 of a hub do not each cost all of its edges.
 """
 
@@ -67,7 +67,7 @@ class Exchanged(Form):
         node = chunk.rows.node.index_select(0, rows)
         total = self.total[layer].index_select(0, node)
         total += self._sum(self._exchange(summed, states), source, target, rows.numel(), edges.edge[now])
-        # Before the colour arrives, a row's state is the plain one.
+        # Before the color arrives, a row's state is the plain one.
         previous = states.plain.index_select(0, node)
         arrived = (chunk.arrival[rows] <= layer).nonzero().flatten()
         previous[arrived] = states.own.index_select(0, place_before[rows[arrived]])
@@ -76,8 +76,8 @@ class Exchanged(Form):
     def _exchange(self, summed: Summed, states: States) -> Tensor:
         """What a row sends in place of its node's plain message: the difference `[own rows, channels]`."""
         sent = summed.message(states.own, False)
-        coloured = states.coloured.nonzero().flatten()
-        sent[coloured] = summed.message(states.own.index_select(0, coloured), True)
+        colored = states.colored.nonzero().flatten()
+        sent[colored] = summed.message(states.own.index_select(0, colored), True)
         node = states.key % states.plain.size(0)
         return sent.sub_(summed.message(states.plain.index_select(0, node), False))
 

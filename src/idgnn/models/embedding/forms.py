@@ -13,7 +13,7 @@ from idgnn.identity.chunks import Chunk, cut
 from idgnn.identity.lookup import Lookup
 from idgnn.identity.rounds import Round
 from idgnn.layers.identity_conv import IdentityConv
-from idgnn.models.embedding.part import Part, States, colours_of, degree_of, messages, part_of
+from idgnn.models.embedding.part import Part, States, colors_of, degree_of, messages, part_of
 from idgnn.models.foreign import plain_layer
 
 
@@ -60,12 +60,12 @@ class Direct(Form):
 
     def own(self, layer: int, chunk: Chunk, edges: Any, states: States, rows: Tensor, most: float) -> Tensor:
         """A round for rows of a chunk."""
-        node, colour = chunk.rows.node[rows], colours_of(chunk.rows, rows)
+        node, color = chunk.rows.node[rows], colors_of(chunk.rows, rows)
         ends = cut(degree_of(self.links.into, node) + 1, most)
-        return torch.cat([self._part(layer, states, node[first:last], colour[first:last]) for first, last in ends])
+        return torch.cat([self._part(layer, states, node[first:last], color[first:last]) for first, last in ends])
 
-    def _part(self, layer: int, states: States, node: Tensor, colour: Tensor | None) -> Tensor:
-        part = part_of(self.links, states, node, colour)
+    def _part(self, layer: int, states: States, node: Tensor, color: Tensor | None) -> Tensor:
+        part = part_of(self.links, states, node, color)
         weight = None if self.weight is None else self.weight.index_select(0, part.edge)
         edge_attr = None if self.edge_attr is None else self.edge_attr.index_select(0, part.edge)
         operator = cast(IdentityConv, self.layers[layer]).operator
@@ -76,7 +76,7 @@ class Foreign(Form):
     """Layers that are not ours: each call gets a graph in which every row that counts has all of its in-edges.
 
     The rows are the targets, their sources, and one row that stands for all sources of the sources. Nothing is read
-    from that one, but layers that count in-edges, as GCN's normalisation does, count right.
+    from that one, but layers that count in-edges, as GCN's normalization does, count right.
     """
 
     in_one_go = True
@@ -93,7 +93,7 @@ class Foreign(Form):
         self.edge_index = edge_index
 
     def parts(self, nodes: Tensor, most: float) -> Iterator[Tensor]:
-        """All in one: without colours a layer may look as far as it likes."""
+        """All in one: without colors a layer may look as far as it likes."""
         yield nodes
 
     def plain(self, layer: int, states: Tensor, nodes: Tensor) -> Tensor:
@@ -103,8 +103,8 @@ class Foreign(Form):
 
     def own(self, layer: int, chunk: Chunk, edges: Any, states: States, rows: Tensor, most: float) -> Tensor:
         """A round for rows of a chunk, in one call."""
-        node, colour, into = chunk.rows.node[rows], colours_of(chunk.rows, rows), self.links.into
-        part = part_of(self.links, states, node, colour)
+        node, color, into = chunk.rows.node[rows], colors_of(chunk.rows, rows), self.links.into
+        part = part_of(self.links, states, node, color)
         targets, sources = node.numel(), part.number.numel()
         x = states.take(part.number)
         x = torch.cat([x.index_select(0, part.previous), x, torch.zeros_like(x[:1])])
@@ -113,15 +113,13 @@ class Foreign(Form):
         loop = origin.index_select(0, part.source) == node.index_select(0, part.target)
         source = torch.where(loop, part.target, targets + part.source)
         owner, position = into.expand(origin)
-        its_own = into.neighbour.index_select(0, position) == origin.index_select(0, owner)
+        its_own = into.neighbor.index_select(0, position) == origin.index_select(0, owner)
         behind = torch.where(its_own, targets + owner, targets + sources)
         edge_index = torch.stack([torch.cat([source, behind]), torch.cat([part.target, targets + owner])])
-        coloured = colour == node * self.links.num_nodes
-        senders = part.number >= states.first_coloured
+        colored = color == node * self.links.num_nodes
+        senders = part.number >= states.first_colored
         options = self._options(torch.cat([part.edge, into.edge.index_select(0, position)]))
-        out = self.layers[layer](
-            x, edge_index, coloured=torch.cat([coloured, senders, senders.new_zeros(1)]), **options
-        )
+        out = self.layers[layer](x, edge_index, colored=torch.cat([colored, senders, senders.new_zeros(1)]), **options)
         return out[:targets]
 
     def _options(self, edge: Tensor | None) -> dict[str, Tensor]:
@@ -142,8 +140,8 @@ def _node_of(number: Tensor, states: States, num_nodes: int) -> Tensor:
 
 
 def _round(part: Part, states: States) -> Round:
-    """Plain and coloured messages apart; edges are numbered by message."""
-    split = int((part.number < states.first_coloured).sum())
+    """Plain and colored messages apart; edges are numbered by message."""
+    split = int((part.number < states.first_colored).sum())
     plain = part.source < split
     every, num_targets = torch.arange(part.edge.numel(), device=part.edge.device), part.previous.numel()
     return Round(

@@ -66,11 +66,11 @@ class Network:
         self.states = self._plain_states(x, read)  # after 0 ... num_layers rounds, each [num_nodes, width]
 
     def plain(self, nodes: Tensor) -> Tensor:
-        """Embeddings of nodes without any colour."""
+        """Embeddings of nodes without any color."""
         return self.encoder.answer(self.states[-1].index_select(0, nodes))
 
-    def coloured(self, queries: Queries) -> tuple[Tensor, int]:
-        """Embeddings of nodes under colours, and how many of them no colour reaches: those are the plain ones."""
+    def colored(self, queries: Queries) -> tuple[Tensor, int]:
+        """Embeddings of nodes under colors, and how many of them no color reaches: those are the plain ones."""
         chunk, there = chunk_of(self.links, self.encoder.num_layers, queries)
         answer = self.states[-1].index_select(0, queries.node)
         reached = int(there.sum())
@@ -85,7 +85,7 @@ class Network:
         cost = self._cost(rows, between, edges)
         for query in (cost > self.room).nonzero().flatten():  # by the bound; what it really costs may be less
             node = queries.node[query : query + 1]
-            alone = Queries(node, node if queries.own else queries.colour[query : query + 1])
+            alone = Queries(node, node if queries.own else queries.color[query : query + 1])
             self._check(chunk_of(self.links, self.encoder.num_layers, alone)[0], alone)
         yield from cut(cost, self.chunk)
 
@@ -107,7 +107,7 @@ class Network:
             last = needed[-1]
             if last.numel() < x.size(0):
                 _, position = into.expand(last)
-                last = torch.unique(torch.cat([last, into.neighbour.index_select(0, position)]))
+                last = torch.unique(torch.cat([last, into.neighbor.index_select(0, position)]))
             needed.append(last)
         needed.reverse()
         # Memory that is never written to is never taken.

@@ -15,16 +15,16 @@ from idgnn.identity.rounds import Messages, has_hubs
 
 @dataclass(frozen=True)
 class States:
-    """The states before a round: of all nodes without a colour, and of the rows of a chunk that have one of their own.
+    """The states before a round: of all nodes without a color, and of the rows of a chunk that have one of their own.
 
     A state goes by a number: `u` for the plain state of node u, `num_nodes + i` for the i-th own row, and again as many
-    on for a coloured one. So sorted numbers are plain senders first, coloured senders last.
+    on for a colored one. So sorted numbers are plain senders first, colored senders last.
     """
 
     plain: Tensor  # [num_nodes, channels]
     own: Tensor  # [own rows, channels]
-    key: Tensor  # [own rows] colour * num_nodes + node, sorted
-    coloured: Tensor  # [own rows]
+    key: Tensor  # [own rows] color * num_nodes + node, sorted
+    colored: Tensor  # [own rows]
 
     @staticmethod
     def of_nodes(plain: Tensor) -> States:
@@ -33,8 +33,8 @@ class States:
         return States(plain, plain[:0], none, none.bool())
 
     @property
-    def first_coloured(self) -> int:
-        """The number from which on messages are coloured."""
+    def first_colored(self) -> int:
+        """The number from which on messages are colored."""
         return self.plain.size(0) + self.key.numel()
 
     def number(self, key: Tensor, node: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ class States:
         if self.key.numel() == 0:
             return node
         place, there = contains(self.key, key)
-        own = place + self.plain.size(0) + self.key.numel() * self.coloured.index_select(0, place)
+        own = place + self.plain.size(0) + self.key.numel() * self.colored.index_select(0, place)
         return torch.where(there, own, node)
 
     def take(self, number: Tensor) -> Tensor:
@@ -66,15 +66,15 @@ class Part:
     previous: Tensor  # [targets] position in `number` of the target's own state
 
 
-def part_of(links: Lookup, states: States, node: Tensor, colour: Tensor | None) -> Part:
-    """The targets are copies of `node` `[targets]` under the colours `colour * num_nodes`, or plain (`None`)."""
+def part_of(links: Lookup, states: States, node: Tensor, color: Tensor | None) -> Part:
+    """The targets are copies of `node` `[targets]` under the colors `color * num_nodes`, or plain (`None`)."""
     target, position = links.into.expand(node)
-    neighbour = links.into.neighbour.index_select(0, position)
-    if colour is None:
-        source, previous = neighbour, node
+    neighbor = links.into.neighbor.index_select(0, position)
+    if color is None:
+        source, previous = neighbor, node
     else:
-        source = states.number(colour.index_select(0, target) + neighbour, neighbour)
-        previous = states.number(colour + node, node)
+        source = states.number(color.index_select(0, target) + neighbor, neighbor)
+        previous = states.number(color + node, node)
     number, place = torch.unique(torch.cat([source, previous]), return_inverse=True)
     source, previous = place.split([source.numel(), previous.numel()])
     return Part(number, source, target, links.into.edge.index_select(0, position), previous)
@@ -87,10 +87,10 @@ def messages(source: Tensor, target: Tensor, num_targets: int, edge: Tensor) -> 
 
 
 def degree_of(adjacency: Adjacency, node: Tensor) -> Tensor:
-    """The number of neighbours of some nodes."""
+    """The number of neighbors of some nodes."""
     return adjacency.ptr.index_select(0, node + 1) - adjacency.ptr.index_select(0, node)
 
 
-def colours_of(rows: Keys, chosen: Tensor) -> Tensor:
-    """`colour * num_nodes` of some rows."""
+def colors_of(rows: Keys, chosen: Tensor) -> Tensor:
+    """`color * num_nodes` of some rows."""
     return rows.key.index_select(0, chosen) - rows.node.index_select(0, chosen)

@@ -1,4 +1,4 @@
-"""ID-GNN-Full with messages coloured as Eq. 3 has it solves clustering coefficients and shortest paths."""
+"""ID-GNN-Full with messages colored as Eq. 3 has it solves clustering coefficients and shortest paths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from idgnn.report.tables import Table
 _EXPECTED: dict[str, tuple[tuple[str, ...], float]] = {"node": (("gcn", "gin"), 0.95), "path": (CONVS, 0.99)}
 _NAMES = {"node": "Clustering of nodes: ID-GCN and ID-GIN", "path": "Shortest paths: all four ID-GNN-Full"}
 _CAPTION = (
-    "Accuracy of ID-GNN-Full under the protocol of the text, where every architecture colours its messages as Eq. 3 "
+    "Accuracy of ID-GNN-Full under the protocol of the text, where every architecture colors its messages as Eq. 3 "
     "has it. Expected on clustering coefficients of nodes: GCN and GIN at least 0.95; on shortest path distances: all "
     "four at least 0.99. Where there is no sign nothing is expected."
 )

@@ -5,7 +5,7 @@ Messages are grouped by target, so a program that owns a target, or a piece of o
 needed, and the same input gives the same bits. Gradients with respect to sources go the other way
 over the same messages grouped by source (:attr:`idgnn.identity.rounds.Messages.back`).
 
-Each launch is on the device of its tensors, which need not be the current one. No argument is specialised on its
+Each launch is on the device of its tensors, which need not be the current one. No argument is specialized on its
 alignment: a batch with another offset would make Triton compile again, in the middle of a step that is being recorded
 as a CUDA graph.
 """

@@ -1,4 +1,4 @@
-r"""Attention over the messages of each target, which come in two lists: of plain and of coloured sources.
+r"""Attention over the messages of each target, which come in two lists: of plain and of colored sources.
 
 The two lists take turns, each with launches of its own, and what has to go through both, a maximum or a sum for each
 target, is kept between them.

@@ -11,8 +11,8 @@ from torch.nn.parameter import UninitializedParameter, is_lazy
 from torch_geometric.nn import MessagePassing
 
 
-class ColourMap(nn.Module):
-    r"""What a coloured node sends in place of its state: an affine map of it, before the layer's own message function
+class ColorMap(nn.Module):
+    r"""What a colored node sends in place of its state: an affine map of it, before the layer's own message function
 
     .. math::
         \textsc{Msg}_1(\mathbf{h}) = \textsc{Msg}_0(\mathbf{W}_1 \mathbf{h} + \mathbf{b}_1),
@@ -27,8 +27,8 @@ class ColourMap(nn.Module):
         like: The module whose device and dtype the parameters take.
 
     Example:
-        >>> colour = ColourMap(3)
-        >>> colour(torch.ones(2, 3)).tolist()
+        >>> color = ColorMap(3)
+        >>> color(torch.ones(2, 3)).tolist()
         [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
     """
 
@@ -62,19 +62,19 @@ class ColourMap(nn.Module):
         """`W1 h + b1` for states `h` `[..., channels]`, in the dtype of `h` also under autocast."""
         if not h.is_floating_point():
             raise ValueError(
-                f"a layer that is to be coloured was given {h.dtype} states, expected floating point numbers. Convert "
+                f"a layer that is to be colored was given {h.dtype} states, expected floating point numbers. Convert "
                 "them with x.float(), or embed them in a model and make the model identity-aware."
             )
         if self.channels is None:
-            self._materialise(h)
+            self._materialize(h)
         if h.size(-1) != self.channels:
             raise ValueError(
-                f"a layer that is to be coloured was given states of width {h.size(-1)}, but its colour map has width "
+                f"a layer that is to be colored was given states of width {h.size(-1)}, but its color map has width "
                 f"{self.channels}. Give it states of that width."
             )
         return h + linear(h, self.delta, self.bias).to(h.dtype)
 
-    def _materialise(self, h: Tensor) -> None:
+    def _materialize(self, h: Tensor) -> None:
         # Without weights to go by, the dtype is the input's; under autocast that one says nothing about weights.
         dtype = h.dtype if self._follow_input and not torch.is_autocast_enabled(h.device.type) else self.delta.dtype
         for parameter, shape in ((self.delta, (h.size(-1), h.size(-1))), (self.bias, (h.size(-1),))):

@@ -62,7 +62,7 @@ def _released(name: str, num_graphs: int) -> Entry:
     return Entry(name, "many graphs", num_graphs, _STRUCTURE, source, _IDGNN, "GraphGym_IDGNN", "released")
 
 
-CATALOGUE: dict[str, Entry] = {
+CATALOG: dict[str, Entry] = {
     entry.name: entry
     for entry in (
         Entry("ScaleFree", "generated", 256, _STRUCTURE, "generated: Holme-Kim, m = 2", _HOLME_KIM),
@@ -92,7 +92,7 @@ CATALOGUE: dict[str, Entry] = {
     )
 }
 
-NAMES: tuple[str, ...] = tuple(CATALOGUE)
+NAMES: tuple[str, ...] = tuple(CATALOG)
 
 
 def find(name: str) -> Entry:
@@ -102,7 +102,7 @@ def find(name: str) -> Entry:
         >>> find("enzymes").num_graphs
         600
     """
-    known = {each.lower(): entry for each, entry in CATALOGUE.items()}
+    known = {each.lower(): entry for each, entry in CATALOG.items()}
     if name.lower() in known:
         return known[name.lower()]
     close = difflib.get_close_matches(name.lower(), known, n=3)

@@ -1,10 +1,10 @@
-r"""Colouring what a PyG layer sends and nothing else: the heterogeneous message passing of Eq. 3.
+r"""Coloring what a PyG layer sends and nothing else: the heterogeneous message passing of Eq. 3.
 
-A coloured node's *message* comes from :math:`\mathbf{W}_1 \mathbf{h} + \mathbf{b}_1`; the state that a node brings to
+A colored node's *message* comes from :math:`\mathbf{W}_1 \mathbf{h} + \mathbf{b}_1`; the state that a node brings to
 its own AGG stays as it is. So a layer needs two versions of its input, one to send and one to receive with:
 
-* *pairs*: most PyG layers take `(x_source, x_target)`, and are given the coloured and the plain states;
-* *messages*: the others are rehearsed on the coloured states first (:mod:`idgnn.layers.wrapping.rehearsal`). In the
+* *pairs*: most PyG layers take `(x_source, x_target)`, and are given the colored and the plain states;
+* *messages*: the others are rehearsed on the colored states first (:mod:`idgnn.layers.wrapping.rehearsal`). In the
   real run, on the plain states, what is lifted from the source of an edge comes from the rehearsal.
 """
 
@@ -20,8 +20,8 @@ from torch import Tensor
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import is_sparse
 
-from idgnn.layers.wrapping.colour_map import ColourMap
-from idgnn.layers.wrapping.coloured_rows import ColouredRows
+from idgnn.layers.wrapping.color_map import ColorMap
+from idgnn.layers.wrapping.colored_rows import ColoredRows
 from idgnn.layers.wrapping.rehearsal import Unrehearsed, rehearse, sources_from
 
 
@@ -37,7 +37,7 @@ class Call:
     def of(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         if any(is_sparse(value) for value in (*args, *kwargs.values())):
             raise ValueError(
-                "a layer that is to be coloured was given a sparse matrix, and colours go along edges. Pass edge_index "
+                "a layer that is to be colored was given a sparse matrix, and colors go along edges. Pass edge_index "
                 "[2, num_edges], for example by torch_geometric.utils.to_edge_index."
             )
         names = list(inspect.signature(forward).parameters)
@@ -64,7 +64,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Route:
-    """How a layer is coloured, found out at its first call."""
+    """How a layer is colored, found out at its first call."""
 
     pairs: bool
     rounds: int  # how often it calls `propagate`
@@ -90,13 +90,13 @@ def takes_pairs(layer: MessagePassing) -> bool:
     return any(typing.get_origin(option) is tuple for option in (hint, *typing.get_args(hint)))
 
 
-def run_coloured(
-    layer: MessagePassing, forward: Callable[..., Any], call: Call, rows: ColouredRows, colour: ColourMap, route: Route
+def run_colored(
+    layer: MessagePassing, forward: Callable[..., Any], call: Call, rows: ColoredRows, color: ColorMap, route: Route
 ) -> Any:
-    """The output of the layer, whose own `forward` is given, when the messages of `rows` are coloured."""
+    """The output of the layer, whose own `forward` is given, when the messages of `rows` are colored."""
 
-    def coloured(x: Tensor) -> Tensor:
-        return rows.replace(x, lambda index: colour(x.index_select(layer.node_dim, index)), layer.node_dim)
+    def colored(x: Tensor) -> Tensor:
+        return rows.replace(x, lambda index: color(x.index_select(layer.node_dim, index)), layer.node_dim)
 
     source, target = call.x if isinstance(call.x, tuple) else (call.x, call.x)
     if not isinstance(source, Tensor):
@@ -104,8 +104,8 @@ def run_coloured(
             f"{type(layer).__name__} was given no states to send: x is {type(source).__name__}, expected a tensor."
         )
     if route.pairs or isinstance(call.x, tuple):
-        return call.with_x((coloured(source), target)).run(forward)
-    rehearsal = call.with_x(coloured(source))
+        return call.with_x((colored(source), target)).run(forward)
+    rehearsal = call.with_x(colored(source))
     for rounds in (route.rounds, None):
         record = rehearse(layer, lambda: rehearsal.run(forward), rounds)
         try:

@@ -3,13 +3,13 @@ import sys
 
 import pytest
 
-from idgnn.graphs.catalogue import CATALOGUE, NAMES, find
+from idgnn.graphs.catalog import CATALOG, NAMES, find
 from idgnn.graphs.raw_files import expected
 
 
 def test_names_are_found_in_any_case() -> None:
     for name in NAMES:
-        assert find(name.upper()) == find(name.lower()) == CATALOGUE[name]
+        assert find(name.upper()) == find(name.lower()) == CATALOG[name]
 
 
 def test_an_unknown_name_gets_close_ones_and_all() -> None:
@@ -20,10 +20,10 @@ def test_an_unknown_name_gets_close_ones_and_all() -> None:
 
 
 def test_every_dataset_with_files_has_their_checksums_and_the_others_none() -> None:
-    for entry in CATALOGUE.values():
+    for entry in CATALOG.values():
         assert bool(expected(entry)) == (entry.folder is not None)
 
 
 def test_the_list_of_datasets_needs_no_torch() -> None:
-    code = "import sys, idgnn.graphs.catalogue, idgnn.graphs.raw_files; sys.exit('torch' in sys.modules)"
+    code = "import sys, idgnn.graphs.catalog, idgnn.graphs.raw_files; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

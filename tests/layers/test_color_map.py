@@ -1,4 +1,4 @@
-"""Colour maps know their width as soon as it can be known."""
+"""Color maps know their width as soon as it can be known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.functional import relu
 from torch_geometric.nn import GCNConv, SAGEConv
 
-from idgnn.layers.wrapping.colour_map import ColourMap, source_channels
+from idgnn.layers.wrapping.color_map import ColorMap, source_channels
 from tests.layers.wrapped import Mean
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -27,17 +27,17 @@ def test_widths_known_from_the_layer() -> None:
     assert [source_channels(layer) for layer in unknown] == [None] * len(unknown)
 
 
-def test_a_colour_map_says_what_it_was_given() -> None:
-    colour = ColourMap(4)
+def test_a_color_map_says_what_it_was_given() -> None:
+    color = ColorMap(4)
     with pytest.raises(ValueError, match="width 3"):
-        colour(torch.ones(2, 3))
+        color(torch.ones(2, 3))
     with pytest.raises(ValueError, match="int64"):
-        colour(torch.ones(2, 4, dtype=torch.long))
-    assert repr(ColourMap(None)) == "ColourMap(None)"
+        color(torch.ones(2, 4, dtype=torch.long))
+    assert repr(ColorMap(None)) == "ColorMap(None)"
 
 
-def test_a_colour_map_keeps_the_dtype_of_the_states_under_autocast() -> None:
-    colour = ColourMap(4).float()
+def test_a_color_map_keeps_the_dtype_of_the_states_under_autocast() -> None:
+    color = ColorMap(4).float()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         for dtype in (torch.float32, torch.bfloat16, torch.float16):
-            assert colour(torch.ones(2, 4, dtype=dtype)).dtype == dtype
+            assert color(torch.ones(2, 4, dtype=dtype)).dtype == dtype

@@ -17,7 +17,7 @@ from idgnn.identity.cone import contains
 
 
 @dataclass(frozen=True)
-class Neighbourhood:
+class Neighborhood:
     """Some nodes of a graph and the edges into those of them that are not at its rim.
 
     Nodes are numbered in the order in which they were found: those that were asked for, then hop by hop, sorted within
@@ -27,13 +27,13 @@ class Neighbourhood:
     node: Tensor  # [nodes] of the whole graph
     edge: Tensor  # [edges] of the whole graph
     into: Adjacency  # between the new numbers
-    missing: Tensor | None  # [nodes] the in-neighbours of each for every one that was drawn; None: all are there
+    missing: Tensor | None  # [nodes] the in-neighbors of each for every one that was drawn; None: all are there
 
     def links(self) -> Links:
-        """With the neighbours in both directions at hand: costs a sort of the edges."""
+        """With the neighbors in both directions at hand: costs a sort of the edges."""
         num_nodes = self.node.numel()
         target = groups(self.into.ptr, self.edge.numel())
-        edge_index = torch.stack([self.into.neighbour, target])
+        edge_index = torch.stack([self.into.neighbor, target])
         return Links(edge_index, num_nodes, self.into, outgoing(edge_index, num_nodes))
 
     def number(self, node: Tensor) -> Tensor:
@@ -44,17 +44,17 @@ class Neighbourhood:
 
 @dataclass(frozen=True)
 class Caps:
-    """At most so many in-neighbours of each node that a hop comes to, drawn without replacement; -1 is all of them."""
+    """At most so many in-neighbors of each node that a hop comes to, drawn without replacement; -1 is all of them."""
 
     fanout: Sequence[int]  # [hops]
     generator: Generator
     loops: bool  # whether each node has one self-loop, last of its edges: it stays, and is not counted
 
 
-def neighbourhood(into: Adjacency, start: Tensor, hops: int, caps: Caps | None = None) -> Neighbourhood:
+def neighborhood(into: Adjacency, start: Tensor, hops: int, caps: Caps | None = None) -> Neighborhood:
     """All that is `hops` steps or less away from the nodes `start`, with all edges into what is nearer than that.
 
-    A node has its in-neighbours drawn once, at the hop that finds it.
+    A node has its in-neighbors drawn once, at the hop that finds it.
     """
     frontier = known = torch.unique(start)
     nodes, counts, positions, rates = [frontier], [], [], []
@@ -66,7 +66,7 @@ def neighbourhood(into: Adjacency, start: Tensor, hops: int, caps: Caps | None =
         counts.append(count)
         positions.append(position)
         rates.append(rate)
-        found = torch.unique(into.neighbour.index_select(0, position))
+        found = torch.unique(into.neighbor.index_select(0, position))
         frontier = found[~contains(known, found)[1]]
         known = torch.sort(torch.cat([known, frontier])).values
         nodes.append(frontier)
@@ -75,9 +75,9 @@ def neighbourhood(into: Adjacency, start: Tensor, hops: int, caps: Caps | None =
     ptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
     every = torch.arange(position.numel())
     order = torch.argsort(node)
-    neighbour = order.index_select(0, torch.searchsorted(known, into.neighbour.index_select(0, position)))
+    neighbor = order.index_select(0, torch.searchsorted(known, into.neighbor.index_select(0, position)))
     missing = None if caps is None else torch.cat([*rates, torch.ones(frontier.numel(), dtype=torch.double)])
-    return Neighbourhood(node, into.edge.index_select(0, position), Adjacency(ptr, neighbour, every), missing)
+    return Neighborhood(node, into.edge.index_select(0, position), Adjacency(ptr, neighbor, every), missing)
 
 
 def _all(into: Adjacency, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -94,7 +94,7 @@ def _drawn(into: Adjacency, nodes: Tensor, most: int, caps: Caps) -> tuple[Tenso
     chosen = _choose(degree.index_select(0, many), most, caps.generator)
     count = degree.clamp(max=most) + int(caps.loops)
     _, position = spread(start, count)
-    # The first `most` places of a node with many in-neighbours go to those that were drawn, its loop keeps the last.
+    # The first `most` places of a node with many in-neighbors go to those that were drawn, its loop keeps the last.
     place = (count.cumsum(0) - count).index_select(0, many)
     position[place.unsqueeze(1) + torch.arange(most)] = chosen + start.index_select(0, many).unsqueeze(1)
     if caps.loops:
