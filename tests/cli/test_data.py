@@ -7,10 +7,10 @@ from typing import get_args
 
 import pytest
 
+from idgnn.choices import TaskName
 from idgnn.cli.main import main
 from idgnn.graphs.catalog import CATALOG, NAMES, find
 from idgnn.graphs.raw_files import expected
-from idgnn.tasks.settings import TaskName
 
 Said = pytest.CaptureFixture[str]
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from idgnn.choices import TaskName
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.labels import node_clustering
 from idgnn.graphs.synthetic import random_regular
@@ -14,7 +15,7 @@ from idgnn.tasks.make import OneClassWarning, make_problem
 from idgnn.tasks.objective import Binary, Classes, Links, Quantity
 from idgnn.tasks.part import Part
 from idgnn.tasks.problem import Problem
-from idgnn.tasks.settings import LEVEL, TaskName, TaskSettings
+from idgnn.tasks.settings import LEVEL, TaskSettings
 
 NAMES = get_args(TaskName)
 

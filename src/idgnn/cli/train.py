@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from idgnn.choices import TaskName
 from idgnn.cli.arguments import Name, OwnFiles
 from idgnn.graphs.settings import FileSource, Selection
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.settings import TaskName, TaskOptions, TaskSettings
+from idgnn.tasks.settings import TaskOptions, TaskSettings
 from idgnn.training.options import TrainOptions
 from idgnn.training.settings import RunSettings
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from idgnn.choices import TaskName
 from idgnn.experiments.models import BOTH, PAPER, WALKS, Model
 from idgnn.experiments.spec import Protocol, Spec, TrainJob, Variant
 from idgnn.graphs.settings import Selection
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.settings import TaskName, TaskSettings
+from idgnn.tasks.settings import TaskSettings
 from idgnn.training.options import TrainOptions
 from idgnn.training.settings import RunSettings
 

@@ -6,15 +6,7 @@ import difflib
 from dataclasses import dataclass
 from typing import Literal
 
-# Spelled as in idgnn.tasks.settings.
-TaskName = Literal[
-    "node-clustering",
-    "graph-clustering",
-    "shortest-path",
-    "link-prediction",
-    "node-classification",
-    "graph-classification",
-]
+from idgnn.choices import TaskName
 
 # Labels of these come from the structure, so every dataset of many graphs has them; but among molecules hardly any node
 # lies on a triangle, and the bins of clustering collapse into one.

@@ -6,8 +6,9 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
+from idgnn.choices import CycleScale
 from idgnn.identity.checks import check_count_options
-from idgnn.identity.cycle_features import CycleScale, check_scale, cycle_features
+from idgnn.identity.cycle_features import check_scale, cycle_features
 
 
 class AddCycleCounts(BaseTransform):

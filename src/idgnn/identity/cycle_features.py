@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import get_args
 
 from torch import Tensor
 
+from idgnn.choices import CycleScale
 from idgnn.identity.checks import check_count_options, check_edge_index
 from idgnn.identity.cycle_counts import ADVICE, cycle_counts
 from idgnn.identity.walks.closed_walks import closed_walks
 from idgnn.identity.walks.exact_counts import check_finite
-
-CycleScale = Literal["counts", "log", "walk"]
 
 
 def cycle_features(

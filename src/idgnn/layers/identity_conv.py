@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor, nn
 
+from idgnn.choices import Aggregation, ConvName
 from idgnn.identity.checks import check_dtype, check_edge_index, check_edge_rows, check_states
 from idgnn.identity.rounds import whole
 from idgnn.identity.rows import plain_rows
@@ -15,8 +16,6 @@ from idgnn.layers.gcn import IdentityGCN
 from idgnn.layers.gin import IdentityGIN, IdentityGINE
 from idgnn.layers.operator import Operator
 from idgnn.layers.sage import IdentitySAGE
-
-ConvName = Literal["gcn", "sage", "gat", "gin", "gine"]
 
 
 class IdentityConv(nn.Module):
@@ -49,7 +48,7 @@ class IdentityConv(nn.Module):
         *,
         identity: bool = True,
         bias: bool = True,
-        aggr: Literal["max", "mean", "sum"] = "max",
+        aggr: Aggregation = "max",
         heads: int = 1,
         edge_dim: int | None = None,
     ) -> None:

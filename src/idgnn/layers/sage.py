@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 
+from idgnn.choices import Aggregation
 from idgnn.identity.rounds import Round
 from idgnn.layers.aggregation import gather_max, gather_sum
 from idgnn.layers.operator import Operator
@@ -29,7 +28,7 @@ class IdentitySAGE(Operator):
         out_channels: int,
         identity: bool = True,
         bias: bool = True,
-        aggr: Literal["max", "mean", "sum"] = "max",
+        aggr: Aggregation = "max",
     ) -> None:
         super().__init__()
         if aggr not in ("max", "mean", "sum"):

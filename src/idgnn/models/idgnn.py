@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import signature
-from typing import Literal, cast, get_args
+from typing import cast, get_args
 
 import numpy as np
 import torch
@@ -13,22 +13,21 @@ from torch.nn.functional import normalize as l2_normalize
 from torch_geometric.data import Data
 from torch_geometric.nn import BatchNorm
 
+from idgnn.choices import Aggregation, ConvName, CycleScale, EdgeInput, Identity
 from idgnn.identity.checks import check_num_layers, check_rows, check_states, check_whole
-from idgnn.identity.cycle_features import CycleScale, check_scale, cycle_features
+from idgnn.identity.cycle_features import check_scale, cycle_features
 from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.queries import as_queries
 from idgnn.identity.rounds import Schedule
 from idgnn.identity.rows import Rows
 from idgnn.layers.eager import eager
 from idgnn.layers.identity_aware import IdentityAwareLayer, identity_aware
-from idgnn.layers.identity_conv import ConvName, IdentityConv
+from idgnn.layers.identity_conv import IdentityConv
 from idgnn.models.foreign import check_exact
 from idgnn.models.inputs import Inputs, check_batch, given, given_with
 from idgnn.models.planner import Engine, Planner
 from idgnn.models.prepared import Prepared
 from idgnn.models.saving import Saved
-
-Identity = Literal["none", "fast", "full"]
 
 
 class IDGNN(Saved, nn.Module):
@@ -74,7 +73,7 @@ class IDGNN(Saved, nn.Module):
         cycle_length: int = 10,
         cycle_scale: CycleScale = "log",
         normalize: bool = True,
-        aggr: Literal["max", "mean", "sum"] = "max",
+        aggr: Aggregation = "max",
         heads: int = 1,
         edge_dim: int | None = None,
     ) -> None:
@@ -149,7 +148,7 @@ class IDGNN(Saved, nn.Module):
         width = self.settings["hidden_channels"] if self.out_channels is None else self.out_channels
         return width if self.identity == "full" else 2 * width
 
-    def takes(self, name: Literal["edge_attr", "edge_weight"]) -> bool:
+    def takes(self, name: EdgeInput) -> bool:
         """Whether the layers read edge features, or edge weights."""
         first = self.convs[0]
         if isinstance(first, IdentityConv):

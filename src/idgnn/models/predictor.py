@@ -8,12 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from idgnn.choices import Level
 from idgnn.models.budget import match_budget, num_parameters
 from idgnn.models.heads import GraphHead, NodeHead, PairHead
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.prepared import Prepared
 from idgnn.models.saving import Saved
-from idgnn.models.settings import Level, ModelSettings
+from idgnn.models.settings import ModelSettings
 
 _PAIR_HIDDEN = 256  # as in the paper
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-from idgnn.graphs.choices import check_choices, check_counts
-
-Level = Literal["node", "pair", "graph"]
-"""What is asked about."""
+from idgnn.choices import Aggregation, ConvName, CycleScale, Identity, Level, check_choices, check_counts
 
 
 @dataclass(frozen=True)
 class ModelSettings:
     """A network. Unless a width is given, it has as many parameters as a plain GCN of width `budget`."""
 
-    conv: Literal["gcn", "sage", "gat", "gin", "gine"] = "gcn"
+    conv: ConvName = "gcn"
     """The layer; gine reads edge features, gcn edge weights."""
-    identity: Literal["full", "fast", "none"] = "full"
+    identity: Identity = "full"
     """ID-GNN-Full, ID-GNN-Fast (closed-walk counts as features), or the plain GNN."""
     layers: int | None = None
     """Rounds of message passing; unless given 3, and 5 for pairs of nodes."""
@@ -25,13 +21,13 @@ class ModelSettings:
     """Width of the network, in place of a budget."""
     budget: int = 256
     """Width of the plain GCN whose number of parameters is matched."""
-    aggr: Literal["max", "mean", "sum"] = "max"
+    aggr: Aggregation = "max"
     """Aggregation of sage."""
     heads: int = 1
     """Attention heads of gat."""
     cycle_length: int = 10
     """How many counts the fast version is fed with."""
-    cycle_scale: Literal["log", "counts", "walk"] = "log"
+    cycle_scale: CycleScale = "log"
     """Their scale: logarithm, the counts as they are, or return probabilities of the random walk."""
 
     def __post_init__(self) -> None:

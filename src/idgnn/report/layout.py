@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from idgnn.choices import TaskName
 from idgnn.experiments import grid, table2, table3, table4, table5, table6, table_memory
 from idgnn.experiments.models import EVERY, Model
 from idgnn.experiments.published import BEST, QUOTED
 from idgnn.experiments.spec import Protocol, Spec
-from idgnn.tasks.settings import TaskName
 
 TableName = Literal["table1", "table2", "table3", "table4", "table5", "table6", "memory"]
 TABLES: tuple[TableName, ...] = get_args(TableName)

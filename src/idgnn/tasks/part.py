@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from idgnn.choices import Level
 from idgnn.identity.checks import check_graph, check_pairs, check_roots, edges_of
 from idgnn.identity.cutting import Cutter
-from idgnn.tasks.settings import Level
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from idgnn.models.settings import Level
+from idgnn.choices import Level
 from idgnn.tasks.objective import Objective
 from idgnn.tasks.part import Part
 

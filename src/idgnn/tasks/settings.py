@@ -5,20 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from idgnn.graphs.choices import check_choices, check_counts, check_numbers
-from idgnn.models.settings import Level
-
-TaskName = Literal[
-    "node-classification",
-    "node-regression",
-    "node-clustering",
-    "link-prediction",
-    "shortest-path",
-    "pair-classification",
-    "graph-classification",
-    "graph-regression",
-    "graph-clustering",
-]
+from idgnn.choices import Level, TaskName, check_choices, check_counts, check_numbers
 
 LEVEL: dict[TaskName, Level] = {
     "node-classification": "node",

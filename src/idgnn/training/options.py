@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from idgnn.graphs.choices import check_choices, check_counts, check_numbers
+from idgnn.choices import check_choices, check_counts, check_numbers
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
+from idgnn.choices import TaskName
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.files.read import read_files
 from idgnn.graphs.files.standardize import standardized
@@ -23,7 +24,7 @@ from idgnn.models.settings import ModelSettings
 from idgnn.tasks.make import make_problem
 from idgnn.tasks.part import as_list
 from idgnn.tasks.problem import Problem
-from idgnn.tasks.settings import TaskName, TaskSettings
+from idgnn.tasks.settings import TaskSettings
 from idgnn.training.answers import Answers
 from idgnn.training.callbacks import Callback
 from idgnn.training.checkpoint import load_checkpoint, save_checkpoint

@@ -13,13 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from idgnn.choices import Level
 from idgnn.graphs.schema import Schema
 from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.queries import as_tensor
 from idgnn.models.embedding.output import Bar
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.predictor import Predictor
-from idgnn.models.settings import Level
 from idgnn.tasks.objective import Objective, from_dict
 from idgnn.tasks.part import Part, as_list, stack
 from idgnn.tasks.settings import TaskSettings

@@ -7,11 +7,11 @@ from typing import Any
 from torch import Tensor, nn
 from torch_geometric.nn import BatchNorm, global_add_pool
 
+from idgnn.choices import Level
 from idgnn.experiments.released.operators import operator
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.predictor import Predictor
-from idgnn.models.settings import Level
 from idgnn.tasks.problem import Problem
 from idgnn.training.settings import RunSettings
 

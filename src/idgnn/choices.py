@@ -1,9 +1,45 @@
-"""Settings with a few possible values, and numbers, checked when they are made. Imports no PyTorch."""
+"""The names that options are chosen from, and the checks of option values. Imports no PyTorch.
+
+Every list of names stands here once: signatures, the command line and error messages take it from here.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+ConvName = Literal["gcn", "sage", "gat", "gin", "gine"]
+"""The operators of :class:`idgnn.IdentityConv`."""
+
+Aggregation = Literal["max", "mean", "sum"]
+"""How `"sage"` aggregates messages."""
+
+Identity = Literal["full", "fast", "none"]
+"""ID-GNN-Full, ID-GNN-Fast, or the plain GNN."""
+
+CycleScale = Literal["log", "counts", "walk"]
+"""Scale of closed-walk counts: logarithm, the counts themselves, or return probabilities of the random walk."""
+
+Level = Literal["node", "pair", "graph"]
+"""What a prediction is about."""
+
+TaskName = Literal[
+    "node-classification",
+    "node-regression",
+    "node-clustering",
+    "link-prediction",
+    "shortest-path",
+    "pair-classification",
+    "graph-classification",
+    "graph-regression",
+    "graph-clustering",
+]
+
+EdgeInput = Literal["edge_attr", "edge_weight"]
+"""What a layer may read of an edge."""
+
+Tracker = Literal["tensorboard", "wandb", "mlflow"]
+"""Experiment trackers that training reports to."""
 
 
 def check_choices(settings: Any) -> None:
