@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from idgnn.graphs import load as loading
 from idgnn.graphs.settings import FileSource
 from idgnn.graphs.synthetic import small_world
-from idgnn.models.embedding import embed as embedding
+from idgnn.models import embedding
 from idgnn.models.settings import ModelSettings
 from idgnn.training.callbacks import Callback
 from idgnn.training.train import train
