@@ -15,8 +15,8 @@ from idgnn.identity.walks.matrix import SINGLE, WalkGraph, walk_graph
 ADVICE = 'count shorter walks; as features of a network the scale "log" and, for any length, "walk" stay small'
 # A single graph up to this size is faster as a dense matrix than in blocks of rows.
 _DENSE_NODES = 128
-# For each number of a state: the powers before and after a step, a copy in float64, what the sums multiply (two factors,
-# a product in each precision), the sizes of columns and their rows.
+# For each number of a state: the powers before and after a step, a copy in float64, what the sums multiply (two
+# factors, a product in each precision), the sizes of columns and their rows.
 _BYTES = 2 * 8 + 8 + 2 * 8 + 8 + 4 + 2 * 8
 _DIRECTED_BYTES = _BYTES + 3 * 8  # the powers of the transpose, too
 

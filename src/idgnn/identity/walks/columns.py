@@ -41,7 +41,7 @@ class Chunk:
 def chunks(graph: WalkGraph, memory: int, bytes_per_number: int) -> list[Chunk]:
     """Cuts the columns of all roots into chunks whose states take at most `memory` bytes, or else a single column.
 
-    Several small blocks share the columns of a chunk, since no walk connects them; one large block takes several chunks.
+    Small blocks share the columns of a chunk, since no walk connects them; one large block takes several chunks.
     """
     most = numbers = max(1, memory // bytes_per_number)
     if graph.size.device.type == "cpu":
@@ -115,7 +115,7 @@ def on_rows(
 def columns(
     graph: WalkGraph, chunk: Chunk, matrix: WalkMatrix, transposed: WalkMatrix, powers: int
 ) -> Iterator[Tensor]:
-    """The chunk's columns of M, M^2, ..., each `[rows, width]`: in float32 as long as that is exact, then in float64."""
+    """The chunk's columns of M, M^2, ..., each `[rows, width]`, in float32 as long as that is exact."""
     low, high = int(transposed.ptr[chunk.first]), int(transposed.ptr[chunk.last])
     column = graph.slot.index_select(0, transposed.row[low:high]) - chunk.first
     entry = transposed.entry[low:high]
