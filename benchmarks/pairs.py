@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Batch
 
 from benchmarks.data import tu_graphs
-from benchmarks.timing import Figure, at_least, ratio, take_turns
+from benchmarks.measure import Figure, at_least, ratio, take_turns
 from idgnn import IDGNN, identity_graph
 from idgnn.identity.adjacency import Adjacency, incoming
 from idgnn.identity.cone import edges_between
