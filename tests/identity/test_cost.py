@@ -6,6 +6,7 @@ from torch_geometric.data import Batch, Data
 
 from idgnn import identity_cost, identity_graph
 from idgnn.identity import cone, cost
+from idgnn.identity.adjacency import Adjacency
 
 
 def star(leaves: int, inward: bool = True, outward: bool = True) -> Data:
