@@ -158,8 +158,8 @@ BAD_SETTINGS = {
     "an unknown conv": ({"conv": "gnc"}, r"conv is 'gnc', expected one of gcn, sage, gat, gin, gine.*identity_aware"),
     "no conv": ({"conv": None}, r"conv is None, expected one of gcn"),
     "a layer instead of its class": ({"conv": GCNConv(8, 8)}, r"conv is .*GCNConv\(8, 8\).*function|class"),
-    "an unknown identity": ({"identity": "slow"}, r"identity is 'slow', expected one of none, fast, full"),
-    "a truth value of identity": ({"identity": True}, r"identity is True, expected one of none, fast, full"),
+    "an unknown identity": ({"identity": "slow"}, r"identity is 'slow', expected one of full, fast, none"),
+    "a truth value of identity": ({"identity": True}, r"identity is True, expected one of full, fast, none"),
     "an unknown scale": ({"identity": "fast", "cycle_scale": "lin"}, r"scale is 'lin', expected one of"),
     "no counts": ({"identity": "fast", "cycle_length": 0}, r"cycle_length is 0, expected.*at least 1"),
     "an unknown aggregation": ({"conv": "sage", "aggr": "min"}, r"aggr is 'min', expected 'max', 'mean' or 'sum'"),
@@ -192,7 +192,7 @@ def test_a_graph_with_queries_is_refused():
 
 
 def test_a_graph_for_ego_networks_is_refused():
-    with pytest.raises(ValueError, match=r"engine='ego' makes its own.*Leave graph out"):
+    with pytest.raises(ValueError, match=r"engine='ego' makes rows of its own.*Leave graph out"):
         network()(X, EDGE_INDEX, graph=identity_graph(DATA, 3), engine="ego")
 
 
@@ -238,7 +238,7 @@ def test_bad_features_are_refused_on_a_prebuilt_graph_too(name):
 
 @pytest.mark.parametrize("identity", IDENTITIES)
 def test_an_unknown_engine_is_refused(identity):
-    with pytest.raises(ValueError, match=r"engine is 'fast', expected one of trimmed, graph, ego"):
+    with pytest.raises(ValueError, match=r"engine is 'fast', expected one of trimmed, exchange, graph, ego"):
         network(identity=identity)(X, EDGE_INDEX, engine="fast")
 
 

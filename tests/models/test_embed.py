@@ -13,7 +13,8 @@ from idgnn import IDGNN
 from idgnn.experiments.released.network import ReleasedEncoder
 from idgnn.identity.cost import TooLargeError
 from idgnn.identity.identity_graph import UnreachedColorWarning
-from idgnn.models import embedding as by_chunks
+from idgnn.identity.schedule import make_schedule
+from idgnn.models import embedding
 from idgnn.models.embedding import as_bytes, embed_by_chunks
 from tests.laws import brute_force
 from tests.laws.graphs import CHANNELS, EDGE_DIM, as_pairs
@@ -122,7 +123,9 @@ def test_exchanging_messages_is_summing_all_of_them(name, num_layers, monkeypatc
     kind = KINDS[name]
     model, data = encoder(kind, num_layers), drawn(40, 80, undirected=True, seed=3)
     exchanged = model.embed(taken(kind, data))
-    monkeypatch.setattr(by_chunks, "as_sum", lambda operator: None)
+    monkeypatch.setattr(
+        embedding, "make_schedule", lambda *given, exchange, **rest: make_schedule(*given, exchange=False, **rest)
+    )
     assert_same(exchanged, model.embed(taken(kind, data)), 1e-9)
 
 

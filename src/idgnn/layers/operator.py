@@ -55,7 +55,7 @@ class PlainRound:
     """A round of a layer that sums, on plain rows alone: what rows with states of their own take over from it."""
 
     states: Tensor  # [plain rows, in_channels]
-    sent: Tensor  # [plain rows, channels] the message of each
+    sent: Tensor | None  # [plain rows, channels] the message of each; not needed if messages are linear
     total: Tensor  # [bases, channels] the sum of the messages into each
 
 
@@ -103,7 +103,7 @@ class SumOperator(Operator):
     def plain_round(self, x: Tensor, messages: Messages, weight: Tensor | None) -> PlainRound:
         """Messages and sums of plain rows."""
         sent = self.message(x, False)
-        return PlainRound(x, sent, gather_sum(sent, messages, edge_weight=weight))
+        return PlainRound(x, None if self.linear else sent, gather_sum(sent, messages, edge_weight=weight))
 
     def exchanged(
         self, plain: PlainRound, x: Tensor, round_: Round, exchange: Exchange, weight: Tensor | None
@@ -114,13 +114,19 @@ class SumOperator(Operator):
         )
         twin, colored_twin = exchange.twin.split([own.size(0), colored.size(0)])
         total = plain.total.index_select(0, exchange.base)
-        if self.linear and round_.num_targets < own.size(0):
+        if plain.sent is None:  # the difference of messages is the message of a difference, before or after the sum
             change = own - plain.states.index_select(0, twin)
-            total = total + self.message(gather_sum(change, exchange.changes, edge_weight=weight), False)
-        elif exchange.changes.source.numel():
+            if round_.num_targets < own.size(0):
+                total = total + self.message(gather_sum(change, exchange.changes, edge_weight=weight), False)
+            elif exchange.changes.source.numel():
+                total = gather_sum(self.message(change, False), exchange.changes, edge_weight=weight, base=total)
+            colored_plain = self.message(plain.states.index_select(0, colored_twin), False)
+        else:
             change = self.message(own, False) - plain.sent.index_select(0, twin)
-            total = gather_sum(change, exchange.changes, edge_weight=weight, base=total)
+            if exchange.changes.source.numel():
+                total = gather_sum(change, exchange.changes, edge_weight=weight, base=total)
+            colored_plain = plain.sent.index_select(0, colored_twin)
         if round_.has_color:
-            change = self.message(colored, True) - plain.sent.index_select(0, colored_twin)
+            change = self.message(colored, True) - colored_plain
             total = gather_sum(change, round_.colored, edge_weight=weight, base=total)
         return self.combine(total, x, round_)

@@ -139,7 +139,7 @@ def _by_row_graphs(
 ) -> Iterator[tuple[int, int, Tensor, int]]:
     """Layers that are not ours: each chunk of queries runs on the identity graph of its neighborhood."""
     graph = LargeGraph.of_inputs(model, inputs)
-    cost = torch.full((queries.node.numel(),), float(budget.row), device=queries.node.device)
+    cost = torch.zeros(queries.node.numel(), device=queries.node.device)  # all in one go
     if model.identity == "full":
         rows, _, edges = row_bounds(graph.graph, model.num_layers, queries)
         cost = rows * budget.row + edges * budget.message
@@ -167,7 +167,9 @@ class _Budget:
         self.message = 4 * state + 160 if not named or first.operator.takes_edge_attr else 200
         # Plain states before and after each round, the result, and the messages and sums of layers that sum.
         sums = model.identity == "full" and named and first.operator.sums
-        arrays = model.num_layers + 2 + (2 * model.num_layers if sums else 0)
+        arrays = model.num_layers + 2
+        if sums:
+            arrays += model.num_layers + (1 if cast(SumOperator, first.operator).linear else model.num_layers)
         kept = arrays * inputs.num_nodes * state + (num_edges + inputs.num_nodes) * _EDGE_BYTES
         busiest = int(torch.bincount(inputs.edge_index[1], minlength=1).max()) + 1
         least = 2 * self.message * (busiest if named else num_edges)
@@ -262,7 +264,7 @@ class _KeptNetwork:
         return states
 
     def _sent(self, layer: int, states: Tensor, nodes: Tensor) -> Tensor:
-        """The plain messages of all nodes in a round of a layer that sums; they and their sums are kept."""
+        """The plain messages of all nodes in a round of a layer that sums; their sums are kept."""
         operator, sent = cast(SumOperator, self.operators[layer]), None
         for some in nodes.split(max(int(self.budget.chunk / self.budget.row), 1)):
             values = operator.message(states.index_select(0, some), False)
@@ -270,7 +272,7 @@ class _KeptNetwork:
                 sent = values.new_empty(states.size(0), values.size(1))
             sent[some] = values
         assert sent is not None
-        self.rounds.append(PlainRound(states, sent, torch.empty_like(sent)))
+        self.rounds.append(PlainRound(states, None if operator.linear else sent, torch.empty_like(sent)))
         return sent
 
     def _plain_part(self, layer: int, states: Tensor, sent: Tensor | None, nodes: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.operator import Operator
 from idgnn.models.foreign import check_exact
 from idgnn.models.inputs import Inputs, check_batch, given, given_with
-from idgnn.models.planner import Engine, Planner
+from idgnn.models.planner import Engine, Planner, check_engine
 from idgnn.models.prepared import Prepared
 from idgnn.models.saving import Saved
 
@@ -317,6 +317,7 @@ class IDGNN(Saved, nn.Module):
             check_batch(batch, inputs.edge_index, inputs.num_nodes)
         check_states(inputs.x, self.in_channels, self.lin_in.weight.dtype, "model")
         operator, weight = self.operator, inputs.edge_weight
+        check_engine(engine, operator)
         if self.identity == "full":
             plan = self._planner.full(inputs, operator, queries, graph, engine)
         else:

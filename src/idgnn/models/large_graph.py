@@ -57,7 +57,7 @@ class LargeGraph:
         first, edge_index, self.num_nodes = model.convs[0], inputs.edge_index, inputs.num_nodes
         self.num_layers, self.identity = model.num_layers, model.identity
         self.named = isinstance(first, IdentityConv)
-        self.num_edges, self.edge_attr, self.weight = edge_index.size(1), inputs.edge_attr, inputs.edge_weight
+        self.edge_index, self.edge_attr, self.weight = edge_index, inputs.edge_attr, inputs.edge_weight
         self.self_loops, self.sums = False, False
         if isinstance(first, IdentityConv):
             operator = first.operator
@@ -105,29 +105,26 @@ class LargeGraph:
     def prepare_rows(self, asked: Queries) -> tuple[Prepared, int]:
         """For layers that are not ours: a graph of rows, and how many queries no color reaches.
 
-        They take degrees from the rows they see, so the neighborhood has one hop more than there are rounds.
+        They take degrees from the rows they see, so the neighborhood has one hop more than there are rounds. Without
+        colors a layer may see any number of hops, and the rows are all nodes.
         """
-        full = self.identity == "full"
-        read = asked.node if full or asked.own else torch.cat([asked.node, asked.color])
-        near = neighborhood(self.graph.into, read, self.num_layers + 1)
+        if self.identity != "full":
+            rows = RowGraph.of_nodes(self.edge_index, self.num_nodes)
+            return Prepared(self.x, self.weight, self.edge_attr, rows, asked), 0
+        near = neighborhood(self.graph.into, asked.node, self.num_layers + 1)
         local, size = near.edge_index, near.node.numel()
-        node, color = near.number(asked.node), near.number(asked.color)
-        rows, missed = RowGraph.of_nodes(local, size), 0
-        places = None if full else Queries(node, node if asked.own else color)
-        if full:
-            inside = (color >= 0).nonzero().flatten()
-            answer = node
-            if inside.numel():
-                pairs = torch.stack([node, color]).index_select(1, inside)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", UnreachedColorWarning)
-                    graph = identity_graph(Data(edge_index=local, num_nodes=size), self.num_layers, pairs)
-                rows, answer = RowGraph.of(graph), answer.index_copy(0, inside, graph.query_row)
-            missed = int((answer < size).sum())
-            rows = replace(rows, query_row=answer)
+        answer, color = near.number(asked.node), near.number(asked.color)
+        rows, inside = RowGraph.of_nodes(local, size), (color >= 0).nonzero().flatten()
+        if inside.numel():
+            pairs = torch.stack([answer, color]).index_select(1, inside)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnreachedColorWarning)
+                graph = identity_graph(Data(edge_index=local, num_nodes=size), self.num_layers, pairs)
+            rows, answer = RowGraph.of(graph), answer.index_copy(0, inside, graph.query_row)
         weight = None if self.weight is None else self.weight.index_select(0, near.edge)
         edge_attr = None if self.edge_attr is None else self.edge_attr.index_select(0, near.edge)
-        return Prepared(self.x.index_select(0, near.node), weight, edge_attr, rows, places), missed
+        x, rows = self.x.index_select(0, near.node), replace(rows, query_row=answer)
+        return Prepared(x, weight, edge_attr, rows, None), int((answer < size).sum())
 
     def _schedule(
         self, graph: IndexedGraph, asked: Queries, table: ConeTable | None
@@ -160,7 +157,9 @@ class LargeGraph:
         if weight is not None:
             assert near.missing is not None
             rate = torch.repeat_interleave(near.missing, near.into.degree, output_size=near.edge.numel())
-            weight = weight * torch.where(near.edge >= self.num_edges, 1.0, rate).to(weight)  # self-loops all stay
+            weight = weight * torch.where(near.edge >= self.edge_index.size(1), 1.0, rate).to(
+                weight
+            )  # self-loops all stay
         edge_attr = None if self.edge_attr is None else self.edge_attr.index_select(0, near.edge)
         return Prepared(self.x.index_select(0, near.node), weight, edge_attr, schedule, places)
 

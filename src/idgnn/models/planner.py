@@ -52,7 +52,6 @@ class Planner:
         engine: Engine | None,
     ) -> Plan:
         """For ID-GNN-Full: the rows that matter, all rows of the identity graph, or ego networks."""
-        _check_engine(engine, operator)
         if graph is not None:
             self._check_prebuilt(graph, queries, engine)
             if operator is None:
@@ -112,7 +111,8 @@ class Planner:
             )
 
 
-def _check_engine(engine: Engine | None, operator: Operator | None) -> None:
+def check_engine(engine: Engine | None, operator: Operator | None) -> None:
+    """Refuses an engine that does not exist, or that is not for these layers."""
     if engine is None:
         return
     if engine not in get_args(Engine):
