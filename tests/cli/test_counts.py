@@ -8,9 +8,9 @@ import pytest
 
 from idgnn.cli.main import main
 from idgnn.cli.pairs import read_pair_rows, read_pairs
-from idgnn.graphs.files.bad_rows import BadRows
 from idgnn.graphs.files.read import read_files
-from idgnn.graphs.settings import FileSource
+from idgnn.graphs.files.text import BadRows
+from idgnn.graphs.sources import FileSource
 
 NAMES = ["Ann", "Bob", "Cy", "Dee, Jr."]
 A = np.array([[0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 0, 1], [0, 0, 1, 0]])

@@ -93,7 +93,7 @@ def test_fetch_goes_on_after_a_problem(empty: Path, capsys: Said, monkeypatch: p
     def broken(*_: object, **__: object) -> None:
         raise OSError("the cable is out")
 
-    monkeypatch.setattr("idgnn.graphs.download.download_url", broken)
+    monkeypatch.setattr("torch_geometric.data.download_url", broken)
     out, err = fails(capsys, ["data", "fetch", "Cor", "ba", "MUTAG", "smallworld"])
     unknown, released, download = err.splitlines()
     assert unknown.startswith("idgnn: there is no dataset 'Cor'. Did you mean Cora?")

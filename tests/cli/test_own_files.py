@@ -84,6 +84,34 @@ def test_new_nodes_are_read_as_the_old_ones_were(club):
     assert [row["node"] for row in rows(club / "new.csv")] == ["ann", "ben", "cid"]
 
 
+def test_features_are_standardized_by_the_graphs_of_the_training_part(club):
+    rng, graphs = np.random.default_rng(0), range(20)
+    ages = {f"g{graph}": rng.integers(20, 80, size=4).tolist() for graph in graphs}
+    edges = [(name, i, (i + 1) % 4) for name in ages for i in range(4)]
+    nodes = [(name, i, age) for name in ages for i, age in enumerate(ages[name])]
+    for path, table in (
+        ("e.csv", [("graph", "source", "target"), *edges]),
+        ("n.csv", [("graph", "id", "age"), *nodes]),
+    ):
+        with (club / path).open("w", newline="") as file:
+            csv.writer(file).writerows(table)
+    (club / "g.csv").write_text("graph,kind\n" + "".join(f"g{graph},{graph % 3}\n" for graph in graphs))
+    files = ["--edges", "e.csv", "--nodes", "n.csv"]
+    task = ["--graphs", "g.csv", "--label", "kind", "--task", "graph-classification", "--test", "0.2"]
+    main(["train", *files, *task, "--epochs", "2", "--width", "8"])
+    run = run_folder(club)
+    held_out = {row["graph"]: row["probability_1"] for row in rows(run / "predictions.csv")}
+    training = [age for name in ages if name not in held_out for age in ages[name]]
+    assert len(held_out) == 8 and len(training) == 48
+    (column,) = json.loads((run / "run.json").read_text())["dataset"]["schema"]["node"]
+    assert column["mean"] == pytest.approx(np.mean(training)) and column["scale"] == pytest.approx(np.std(training))
+
+    main(["predict", str(run), *files, "--output", "again.csv"])
+    predicted = {row["graph"]: row["probability_1"] for row in rows(club / "again.csv")}
+    for name, probability in held_out.items():
+        assert float(predicted[name]) == pytest.approx(float(probability), abs=1e-5)
+
+
 def test_pairs(club):
     main(["train", *FILES, "--ignore", "club", "--task", "link-prediction", "--epochs", "2", "--width", "8"])
     (club / "pairs.csv").write_text('source,target\n"member 0, Zürich","member 33, Zürich"\n')

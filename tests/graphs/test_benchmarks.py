@@ -9,13 +9,12 @@ import pytest
 import torch
 from torch_geometric.datasets import TUDataset
 
-from idgnn.graphs import benchmarks, download
+from idgnn.graphs import load as loading
 from idgnn.graphs.catalog import CATALOG, find
-from idgnn.graphs.dataset import checksum
+from idgnn.graphs.dataset import checksum, select
 from idgnn.graphs.labels import node_clustering
-from idgnn.graphs.load import fetch, is_available, load, verify
-from idgnn.graphs.raw_files import expected
-from idgnn.graphs.select import select
+from idgnn.graphs.load import load
+from idgnn.graphs.raw_files import expected, fetch, is_available, verify
 from idgnn.graphs.splits import provided
 
 # Graphs, nodes, columns of edge_index, of x and of edge_attr, classes: as published.
@@ -49,7 +48,7 @@ def offline(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
         raise OSError("network is unreachable")
 
     monkeypatch.delenv("IDGNN_DATA", raising=False)
-    monkeypatch.setattr(download, "download_url", no_network)
+    monkeypatch.setattr("torch_geometric.data.download_url", no_network)
 
 
 @pytest.mark.parametrize("name", TU)
@@ -80,7 +79,7 @@ def test_the_second_load_parses_nothing(data_dir: Path, cache: Path, monkeypatch
     def never(*arguments: object) -> None:
         raise AssertionError("the files were parsed again")
 
-    monkeypatch.setattr(benchmarks, "read_tu_data", never)
+    monkeypatch.setattr(loading, "read_tu_data", never)
     assert load("mutag").checksum() == first
 
 
@@ -200,7 +199,7 @@ def test_a_download_is_put_where_it_is_found_again(
         return os.path.join(folder, file)
 
     with monkeypatch.context() as patched:
-        patched.setattr(download, "download_url", from_disk)
+        patched.setattr("torch_geometric.data.download_url", from_disk)
         patched.setenv("IDGNN_DATA", str(cache / "nowhere"))
         assert not is_available(name)
         fetch(name)

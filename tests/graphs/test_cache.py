@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from idgnn.graphs.cache import cache_dir, cache_key, cached
+from idgnn.graphs.cache import cache_key, cached
 from idgnn.graphs.dataset import checksum
+from idgnn.graphs.raw_files import cache_dir
 
 
 def some_graphs() -> list[Data]:

@@ -5,16 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from idgnn.graphs import clustering, distances
-from idgnn.graphs.clustering import clustering_of
+from idgnn.graphs import structure
 from idgnn.graphs.dataset import checksum
 from idgnn.graphs.labels import (
-    clustering_coefficients,
     graph_clustering,
     node_clustering,
     quantile_bins,
     shortest_paths,
 )
+from idgnn.graphs.structure import clustering_coefficients, clustering_of
 from idgnn.graphs.synthetic import random_regular
 from tests.graphs.awkward_graphs import AWKWARD, any_graph, as_networkx
 
@@ -31,7 +30,7 @@ def test_clustering_is_that_of_networkx(graphs: list[Data]) -> None:
 def test_clustering_of_awkward_and_of_larger_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     dense = Data(edge_index=torch.randint(60, (2, 900)), num_nodes=70)
     for at_once in (1 << 22, 100):  # in one step, and in many
-        monkeypatch.setattr(clustering, "_AT_ONCE", at_once)
+        monkeypatch.setattr(structure, "_STEP", at_once)
         for data in [*AWKWARD, dense]:
             found = clustering_coefficients(data)
             assert found.dtype == torch.float64 and found.tolist() == by_networkx(data)
@@ -91,7 +90,7 @@ def test_distances_are_those_of_networkx_from_the_second_node_to_the_first(graph
 
 @pytest.mark.parametrize("at_once", [1 << 22, 1])
 def test_only_pairs_without_a_path_are_dropped(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    monkeypatch.setattr(distances, "_AT_ONCE", at_once)  # all graphs together, and each apart
+    monkeypatch.setattr(structure, "_STEP", at_once)  # all graphs together, and each apart
     ring = random_regular(1, 150, 2, seed=3)[0]  # cycles: long paths, more roots than a machine word has bits
     for data in shortest_paths([*AWKWARD, ring], pairs=400, cutoff=200):
         graph = as_networkx(data, directed=True)

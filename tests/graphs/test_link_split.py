@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
 from idgnn.graphs.dataset import checksum
-from idgnn.graphs.link_split import link_split
+from idgnn.graphs.link_pairs import link_split
 from idgnn.graphs.synthetic import random_regular
 from tests.graphs.awkward_graphs import AWKWARD, any_graph, graph
 

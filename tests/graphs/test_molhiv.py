@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from idgnn.graphs.molhiv import read_molhiv, read_molhiv_split
+from idgnn.graphs.load import read_molhiv, read_molhiv_split
 
 # Two molecules: three atoms in a row, and a single atom without a bond.
 FILES = {

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
-from idgnn.graphs.negative_pairs import negative_pairs
+from idgnn.graphs.link_pairs import negative_pairs
 from tests.graphs.awkward_graphs import AWKWARD, any_graph
 
 

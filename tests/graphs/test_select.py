@@ -2,8 +2,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from idgnn.graphs.dataset import Dataset
-from idgnn.graphs.select import select
+from idgnn.graphs.dataset import Dataset, select
 
 # Number of nodes and of columns of edge_index of each graph.
 SIZES = [(3, 2), (9, 30), (5, 10), (4, 10), (8, 20), (7, 0)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from idgnn.graphs.settings import FileSource
+from idgnn.graphs.sources import FileSource
 
 if TYPE_CHECKING:
     from idgnn.graphs.dataset import Dataset
@@ -58,9 +58,11 @@ class OwnFiles(NewFiles):
     """Edges have one direction; otherwise each is read in both."""
     ignore: tuple[str, ...] = ()
     """Columns that are not features."""
+    categorical: tuple[str, ...] = ()
+    """Features that are categories although they are numbers, such as codes of types; text always is."""
 
     def _files(self, edges: Path) -> FileSource:
-        return FileSource(edges, self.nodes, self.graphs, self.label, self.directed, self.ignore)
+        return FileSource(edges, self.nodes, self.graphs, self.label, self.directed, self.ignore, self.categorical)
 
 
 def read(source: str | FileSource, schema: Schema | None = None) -> Dataset:

@@ -80,7 +80,7 @@ def _here() -> tuple[str, ...]:
 
 def _fetch(name: str) -> None:
     from idgnn.graphs.catalog import find
-    from idgnn.graphs.raw_files import is_available, locate
+    from idgnn.graphs.raw_files import fetch, is_available, locate
 
     entry = find(name)
     if entry.folder is None:
@@ -88,8 +88,6 @@ def _fetch(name: str) -> None:
         return
     if not is_available(name) and entry.source.startswith("http"):
         print(f"{entry.name}: downloading from {entry.source}", flush=True)
-    from idgnn.graphs.load import fetch  # imports PyTorch: after the message, for it takes a while
-
     fetch(name)
     found = locate(entry)
     assert found is not None

@@ -41,12 +41,12 @@ def read_pair_rows(path: Path, graphs: Sequence[Data]) -> PairRows:
     """Reads a table with the columns source and target and, if there are many graphs, graph.
 
     Graphs and nodes go by their names in the user's files; those of a dataset by name are numbers, from 0. Every bad
-    row is reported, in one :class:`idgnn.graphs.files.bad_rows.BadRows`.
+    row is reported, in one :class:`idgnn.graphs.files.text.BadRows`.
     """
     import torch
 
-    from idgnn.graphs.files.bad_rows import BadRow, BadRows
     from idgnn.graphs.files.tables import read_edge_table
+    from idgnn.graphs.files.text import BadRow, BadRows
 
     bad: list[BadRow] = []
     table = read_edge_table(path, bad)

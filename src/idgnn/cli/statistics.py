@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from idgnn.graphs.dataset import Dataset
-from idgnn.graphs.repeats import num_repeats
+from idgnn.graphs.structure import num_repeated_edges
 from idgnn.identity.adjacency import is_symmetric
 from idgnn.identity.walks.blocks import connected_components
 from idgnn.tasks.part import Part
@@ -38,7 +38,7 @@ def facts(dataset: Dataset, part: Part) -> Iterator[tuple[str, str]]:
     isolated = num_nodes - torch.unique(part.edge_index).numel()
     yield "isolated nodes", f"{isolated:,}"
     yield "self-loops", f"{int((source == target).sum()):,}"
-    yield "duplicate edges", f"{num_repeats(part.edge_index, num_nodes):,}"
+    yield "duplicate edges", f"{num_repeated_edges(part.edge_index, num_nodes):,}"
     no_columns = dataset.schema is not None and not dataset.schema.node
     yield "node features", "none: every node gets the number 1" if no_columns else f"{part.x.size(1):,}"
     yield "edge features", "none" if part.edge_attr is None else f"{part.edge_attr.size(1):,}"

@@ -12,7 +12,7 @@ import tyro
 
 from idgnn.choices import TaskName
 from idgnn.cli.arguments import Name, OwnFiles
-from idgnn.graphs.settings import FileSource, Selection
+from idgnn.graphs.sources import FileSource, Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.settings import TaskOptions, TaskSettings
 from idgnn.training.options import TrainOptions

@@ -21,10 +21,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch_geometric.data import Data
 
-from idgnn.graphs.cache_dir import cache_dir
+from idgnn.graphs.raw_files import cache_dir
 from idgnn.writing import replacing
-
-__all__ = ["cache_dir", "cache_key", "cached"]
 
 _FORMAT = 1  # to be raised when the layout of the files or the meaning of a graph changes
 _ABSENT = -1  # the size of an attribute in a graph that has none

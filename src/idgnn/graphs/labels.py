@@ -1,4 +1,4 @@
-"""Labels that the structure of a graph gives: clustering coefficients and distances, in classes."""
+"""Labels from the structure of a graph: clustering coefficients and distances, in classes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from idgnn.graphs.clustering import clustering_coefficients, clustering_of
-from idgnn.graphs.distances import distances
-
-__all__ = ["clustering_coefficients", "graph_clustering", "node_clustering", "shortest_paths"]
+from idgnn.graphs.structure import clustering_of, distances
 
 
 def node_clustering(graphs: Sequence[Data], bins: int = 10) -> list[Data]:
@@ -22,7 +19,7 @@ def node_clustering(graphs: Sequence[Data], bins: int = 10) -> list[Data]:
     Ties leave fewer than the ten classes asked for: 6 on ScaleFree, SmallWorld, ENZYMES, ba and ws, 7 on PROTEINS, and
     a single one on BZR, COX2, MUTAG and PTC_MR, where hardly any node lies on a triangle. See :func:`quantile_bins`.
     """
-    values = clustering_of(list(graphs))
+    values = clustering_of(graphs)
     labels = quantile_bins(torch.cat([torch.empty(0, dtype=torch.float64), *values]), bins)
     return _labeled(graphs, labels.split([each.numel() for each in values]))
 
@@ -33,7 +30,7 @@ def graph_clustering(graphs: Sequence[Data], bins: int = 10) -> list[Data]:
     That is 10 classes of almost equal sizes on the datasets of the paper; ties leave fewer on others.
     """
     # Correctly rounded sums do not depend on the order of the nodes: isomorphic graphs get the same label.
-    means = [math.fsum(each.tolist()) / max(each.numel(), 1) for each in clustering_of(list(graphs))]
+    means = [math.fsum(each.tolist()) / max(each.numel(), 1) for each in clustering_of(graphs)]
     return _labeled(graphs, quantile_bins(torch.tensor(means, dtype=torch.float64), bins).split(1))
 
 

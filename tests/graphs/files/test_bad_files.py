@@ -5,9 +5,9 @@ import math
 
 import pytest
 
-from idgnn.graphs.files.bad_rows import BadRows
 from idgnn.graphs.files.read import read_files
-from idgnn.graphs.settings import FileSource
+from idgnn.graphs.files.text import BadRows
+from idgnn.graphs.sources import FileSource
 from tests.graphs.files.written import write
 
 

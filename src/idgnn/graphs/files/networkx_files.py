@@ -13,7 +13,7 @@ import networkx as nx
 from idgnn.graphs.files.tables import EdgeTable, GraphTable, NodeTable
 from idgnn.graphs.files.text import name_and_kind, opened, text_lines
 
-KINDS = (".graphml", ".gml")
+NETWORKX_KINDS = (".graphml", ".gml")
 
 
 def read_networkx_file(path: Path, directed: bool) -> tuple[EdgeTable, NodeTable, GraphTable]:

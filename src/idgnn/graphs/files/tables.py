@@ -1,4 +1,4 @@
-"""Tables of edges, of nodes and of graphs: which of their columns say what a row is about."""
+"""Tables of edges, of nodes and of graphs: which of their columns name nodes and graphs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from idgnn.graphs.files.bad_rows import BadRow
-from idgnn.graphs.files.columns import number
-from idgnn.graphs.files.table import Table, read_table
-from idgnn.graphs.files.text import name_and_kind
+from idgnn.graphs.files.text import BadRow, name_and_kind, number
+from idgnn.graphs.files.text_table import TextTable, read_table
 
 PAIRS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 LONGEST_WHOLE_NUMBER = 18  # digits that 64 bits hold
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphTable(Table):
+class GraphTable(TextTable):
     """One row per graph."""
 
     graph: list[str]
@@ -145,7 +143,7 @@ def _names_without_header(path: Path, first: list[str], second: list[str] | None
     return ["source", "target", "weight", *(f"column {i}" for i in range(4, len(first) + 1))][: len(first)]
 
 
-def _say_if_header(table: Table) -> None:
+def _say_if_header(table: TextTable) -> None:
     """Tells of a first row that looks like a header that was not recognized: two words that come nowhere else."""
     ends = [table.columns.get("source", []), table.columns.get("target", [])]
     if not all(ends) or len(table.columns) > 2 or table.lines[0] != 1:
@@ -166,7 +164,7 @@ def _take(columns: dict[str, list[str]], *names: str) -> list[str] | None:
     return None if found is None else columns.pop(found)
 
 
-def _take_key(table: Table, columns: dict[str, list[str]], *names: str) -> list[str]:
+def _take_key(table: TextTable, columns: dict[str, list[str]], *names: str) -> list[str]:
     """The same, or else the first column."""
     if not columns:
         raise ValueError(f"{table.path} has no column {' or '.join(map(repr, names))}. Add it, with a header.")
@@ -174,7 +172,7 @@ def _take_key(table: Table, columns: dict[str, list[str]], *names: str) -> list[
     return columns.pop(next(iter(columns))) if key is None else key
 
 
-def _require_text(table: Table, keys: dict[str, list[str] | None], bad: list[BadRow]) -> None:
+def _require_text(table: TextTable, keys: dict[str, list[str] | None], bad: list[BadRow]) -> None:
     for name, cells in keys.items():
         if cells is not None and "" in cells:
             empty = [line for line, cell in zip(table.lines, cells, strict=True) if not cell]

@@ -1,4 +1,4 @@
-"""From a file of text, compressed or not, to the cells of its rows with the lines that they stand on."""
+"""From a file of text, compressed or not, to the cells of its rows with their line numbers; rows that are bad."""
 
 from __future__ import annotations
 
@@ -7,16 +7,46 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import IO, cast
 
-from idgnn.graphs.files.bad_rows import BadRow
-
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _WORD = re.compile(r'"((?:[^"]|"")*)"(?!\S)|(\S+)')  # quoted, or free of blanks
+_MOST_SHOWN = 50  # of the bad rows: with more of them the files have one thing wrong throughout
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that cannot be used."""
+
+    path: Path
+    line: int | str
+    """The line of a text file, the row of a Parquet table, or a description such as `node 'a'` in other formats."""
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.what}"
+
+
+class BadRows(ValueError):
+    """Every bad row of all files that were read; `rows` has one entry per line of a file."""
+
+    def __init__(self, found: Iterable[BadRow]) -> None:
+        lines: dict[Path, dict[int | str, list[str]]] = {}
+        for row in found:
+            lines.setdefault(row.path, {}).setdefault(row.line, []).append(row.what)
+        self.rows = [
+            BadRow(path, line, "; ".join(dict.fromkeys(lines[path][line])))
+            for path in lines
+            for line in sorted(lines[path], key=lambda line: line if isinstance(line, int) else 0)
+        ]
+        head = f"{len(self.rows)} bad row{'s' * (len(self.rows) != 1)}, and nothing was read. Correct or remove:"
+        more = [f"... and {len(self.rows) - _MOST_SHOWN} more"] if len(self.rows) > _MOST_SHOWN else []
+        super().__init__("\n".join([head, *map(str, self.rows[:_MOST_SHOWN]), *more]))
 
 
 def name_and_kind(path: Path) -> tuple[str, str]:
@@ -105,3 +135,11 @@ def _words(line: str) -> list[str]:
     if '"' not in line:
         return line.split()
     return [quoted.replace('""', '"') or plain for quoted, plain in _WORD.findall(line)]
+
+
+def number(cell: str) -> float | None:
+    """The number that a cell holds, possibly NaN or infinite; `None` if it holds something else."""
+    try:
+        return None if "_" in cell else float(cell)  # For Python 1_2 is a number; in a table it is a name.
+    except ValueError:
+        return None

@@ -1,44 +1,42 @@
-"""A table of a file, column by column, before anything is known about what the columns mean."""
+"""A table of text, column by column, from a text file or a Parquet file."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 
-from idgnn.graphs.files.bad_rows import BadRow
-from idgnn.graphs.files.parquet import parquet_columns
-from idgnn.graphs.files.text import name_and_kind, rows_of_text
+from idgnn.graphs.files.text import BadRow, name_and_kind, rows_of_text
 
 ROWS_AT_ONCE = 500  # Turned into columns together: few enough for the cache, or it takes three times as long.
-
 
 NamesOf = Callable[[list[str], list[str] | None], list[str] | None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class TextTable:
     """Columns of text under their names, all of one length."""
 
     path: Path
     lines: Sequence[int | str]
-    """Where each row stands, for a reader: see :class:`BadRow`."""
+    """Where each row is in the file: see :class:`~idgnn.graphs.files.text.BadRow`."""
     columns: dict[str, list[str]]
     partial: dict[str, int] = field(default_factory=dict)
     """How many cells a column lacks. Only attributes of GraphML and GML are ever partial; the cells are empty then."""
 
 
-def read_table(path: Path, names_of: NamesOf, bad: list[BadRow]) -> Table:
+def read_table(path: Path, names_of: NamesOf, bad: list[BadRow]) -> TextTable:
     """Reads a table of text or a Parquet file. Blanks around cells do not count.
 
-    `names_of` is asked about the first two rows: it returns the names of the columns if there is no header, and `None`
+    `names_of` is called with the first two rows: it returns the names of the columns if there is no header, and `None`
     if the first row is one.
     """
     if name_and_kind(path)[1] == ".parquet":
-        cells = parquet_columns(path)
-        return Table(path=path, lines=range(1, len(next(iter(cells.values()), [])) + 1), columns=cells)
+        cells = _parquet_columns(path)
+        return TextTable(path=path, lines=range(1, len(next(iter(cells.values()), [])) + 1), columns=cells)
 
     rows = rows_of_text(path, bad)
     number, first = next(rows, (0, []))
@@ -75,7 +73,7 @@ def read_table(path: Path, names_of: NamesOf, bad: list[BadRow]) -> Table:
         if len(pending) == ROWS_AT_ONCE:
             flush()
     flush()
-    return Table(path=path, lines=lines, columns=dict(zip(names, columns, strict=True)))
+    return TextTable(path=path, lines=lines, columns=dict(zip(names, columns, strict=True)))
 
 
 def _check_header(path: Path, names: list[str]) -> None:
@@ -85,3 +83,18 @@ def _check_header(path: Path, names: list[str]) -> None:
         raise ValueError(
             f"the header of {path} names {', '.join(map(repr, twice))} more than once. Rename one of them."
         )
+
+
+def _parquet_columns(path: Path) -> dict[str, list[str]]:
+    """The columns of a Parquet file as the text of a CSV file; null is empty. Needs pyarrow."""
+    try:
+        parquet = import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise ValueError(f"{path} is a Parquet file: pip install pyarrow, or save it as .csv.") from error
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}. Check the path; it is relative to {Path.cwd()}.")
+    try:
+        columns = parquet.read_table(path).to_pydict()
+    except Exception as error:  # pyarrow has many
+        raise ValueError(f"{path} cannot be read as a Parquet file: {error}") from error
+    return {name: ["" if cell is None else str(cell) for cell in cells] for name, cells in columns.items()}
