@@ -112,5 +112,5 @@ def test_fetch_says_where_files_are_that_are_here(empty: Path, data_dir: Path, c
 
 def test_what_to_fetch_must_be_said(empty: Path, capsys: Said) -> None:
     assert "idgnn data fetch ENZYMES" in fails(capsys, ["data", "fetch"])[1]
-    assert "expected one of list, fetch, verify. Did you mean fetch?" in fails(capsys, ["data", "fetsch"])[1]
+    assert "invalid choice 'fetsch'" in fails(capsys, ["data", "fetsch"])[1]
     assert "no dataset 'Cor'" in fails(capsys, ["data", "list", "Cor"])[1]

@@ -131,8 +131,6 @@ def test_stores_are_merged(tmp_path, capsys):
         (["table2", "--time-limit", "soon"], "such as 90s, 30m or 2h"),
         (["table2", "--jobs", "0"], "expected at least 1"),
         (["table2", "--columns", "node-Atlantis"], "there is no column"),
-        (["table9"], "reproduce --help"),
-        (["table2", "--jobs", "x"], "--jobs: 'x' was given, expected a whole number. See"),
         (["merge", __file__], "is not part of a store: none of its lines is a record"),
     ],
 )

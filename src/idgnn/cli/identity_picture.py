@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
+import networkx as nx
+import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,7 +17,6 @@ from matplotlib.transforms import offset_copy
 from torch import Tensor
 from torch_geometric.data import Data
 
-from idgnn.cli.graph_layout import layout
 from idgnn.identity.checks import edges_of
 from idgnn.identity.ego import ego_networks
 from idgnn.identity.identity_graph import identity_graph
@@ -80,7 +81,7 @@ def draw_identity_graph(data: Data, root: int, num_layers: int, names: Sequence[
         )
 
     edges = [edge for edge in _pairs(edges_of(data)) if shown.issuperset(edge)]
-    place = layout(sorted(shown), edges)
+    place = positions(sorted(shown), edges)
     color = {node: COLORED if node == root else PLAIN for node in shown}
     left = Panel(
         f"{part};\nnode {label[root]} is colored, K = {num_layers}",
@@ -96,6 +97,17 @@ def draw_identity_graph(data: Data, root: int, num_layers: int, names: Sequence[
         [edge for edge in edges if read.issuperset(edge)],
     )
     _write(left, right, path)
+
+
+def positions(nodes: Sequence[int], edges: Iterable[Edge]) -> dict[int, Place]:
+    """The position of each node by networkx's spring layout, scaled so that edges are one unit long on average."""
+    graph = nx.Graph()
+    graph.add_nodes_from(nodes)
+    graph.add_edges_from((source, target) for source, target in edges if source != target)
+    place = nx.spring_layout(graph, iterations=300, seed=0)
+    lengths = [float(np.linalg.norm(place[source] - place[target])) for source, target in graph.edges]
+    unit = sum(lengths) / len(lengths) if lengths else 1.0
+    return {node: (float(x) / unit, float(y) / unit) for node, (x, y) in place.items()}
 
 
 def _row_discs(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import tyro
 
 from idgnn.cli.arguments import File, Name, OwnFiles, read
-from idgnn.cli.names import expected_names, graph_places, node_places
+from idgnn.cli.pairs import expected_names, graph_places, node_places
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -91,7 +91,7 @@ def _statistics(dataset: Dataset, part: Part) -> tuple[Table, Table]:
     from rich.markup import escape
     from rich.table import Table
 
-    from idgnn.cli.statistics import facts, sizes
+    from idgnn.cli.graph_statistics import facts, sizes
 
     numbers = Table("", "total", "mean", "least", "most", title=escape(dataset.name))
     for column in numbers.columns[1:]:
@@ -110,7 +110,7 @@ def _costs(part: Part, seconds: float) -> tuple[Table, str | None]:
     from rich.table import Table
     from torch_geometric.data import Data
 
-    from idgnn.cli.identity_costs import LeftOut, identity_costs
+    from idgnn.cli.graph_statistics import LeftOut, identity_costs
 
     # Of the features only the width counts. Whole numbers are as wide, and nobody checks a million rows of them.
     width = torch.zeros(1, dtype=torch.int32)

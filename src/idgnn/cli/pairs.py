@@ -1,13 +1,12 @@
-"""Pairs of nodes that a user asks about, from a table. Imports PyTorch when it is called."""
+"""Graphs and nodes by their names, and pairs of nodes from a table. Imports PyTorch when it is called."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from idgnn.cli.names import expected_names, graph_places, node_places
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,6 +21,24 @@ class PairRows:
     """`[pairs]`: the number of the graph that each lies in."""
     nodes: Tensor
     """`[2, pairs]`: source and target, as numbers of the nodes within their graph."""
+
+
+def graph_places(graphs: Sequence[Data]) -> dict[str, int]:
+    """The number of each graph by its name; graphs of a dataset by name are called `0`, `1`, ..."""
+    return {str(graph.get("graph_name", number)): number for number, graph in enumerate(graphs)}
+
+
+def node_places(graph: Data) -> dict[str, int]:
+    """The number of each node by its name; nodes of a dataset by name are called `0`, `1`, ..."""
+    names = graph.get("node_name")
+    return {str(name): i for i, name in enumerate(range(graph.num_nodes or 0) if names is None else names)}
+
+
+def expected_names(known: Iterable[str], most: int = 5) -> str:
+    """The first names, for a sentence that says what was expected."""
+    names = list(known)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"one of {', '.join(map(repr, islice(names, most)))}{more}" if names else "none at all"
 
 
 def read_pairs(path: Path, graphs: Sequence[Data]) -> list[Tensor]:

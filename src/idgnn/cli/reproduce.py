@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 if TYPE_CHECKING:
-    from idgnn.cli.grid_progress import GridProgress
+    from idgnn.cli.grid_display import GridProgress
     from idgnn.experiments.spec import Spec
     from idgnn.experiments.store import Contents, Store
 
@@ -72,7 +72,7 @@ class Reproduce:
         if self.what == "merge":
             self._merge(store)
         elif self.what == "list":
-            from idgnn.cli.grid_plan import show_grid
+            from idgnn.cli.grid_display import show_grid
 
             show_grid(self._specs(), _read(store), self._label())
         else:
@@ -108,8 +108,7 @@ class Reproduce:
         if len(done) == len(keys):
             self._say_next()
             return
-        from idgnn.cli.grid_plan import show_plan
-        from idgnn.cli.grid_progress import GridProgress
+        from idgnn.cli.grid_display import GridProgress, show_plan
         from idgnn.experiments.estimate import Estimator
         from idgnn.experiments.execute import machine_of
         from idgnn.experiments.grid import in_order
@@ -153,7 +152,7 @@ class Reproduce:
         return [spec for spec in specs if dataset_of(spec.job) not in reasons], left_out
 
     def _say_end(self, progress: GridProgress, store: Store, interrupted: bool, left_out: list[Spec]) -> None:
-        from idgnn.cli.grid_plan import say_left_out
+        from idgnn.cli.grid_display import say_left_out
 
         label, end = self._label(), progress.latest
         left = len(end.waiting) + len(end.running)

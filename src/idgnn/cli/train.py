@@ -53,7 +53,7 @@ class Train:
 
     def __call__(self) -> None:
         """Trains, shows how it goes, and says what came of it."""
-        from idgnn.cli.summary import show_runs
+        from idgnn.cli.training_display import show_runs
         from idgnn.training.processes import joined
 
         jobs = self._jobs()
@@ -84,13 +84,13 @@ class Train:
         return [(settings, _new_folder(self.runs, settings)) for settings in jobs]
 
     def _train(self, settings: RunSettings, folder: Path, first: bool) -> Run:
-        from idgnn.cli.progress import Progress
+        from idgnn.cli.training_display import TrainingProgress
         from idgnn.training.callbacks import tracker
         from idgnn.training.train import train
 
         callbacks = []
         if first:  # of several processes one tells how it goes
-            callbacks = [Progress(folder), *([] if self.track is None else [tracker(self.track, folder)])]
+            callbacks = [TrainingProgress(folder), *([] if self.track is None else [tracker(self.track, folder)])]
         return train(
             settings.data,
             settings.task,

@@ -1,18 +1,67 @@
-"""What a grid of runs holds, and what is still to be run, as tables."""
+"""A grid of runs on the terminal: what it holds, what is still to be run, and its progress."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from types import TracebackType
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
-from idgnn.cli.grid_progress import duration
 from idgnn.experiments.estimate import GIB, Estimator
 from idgnn.experiments.needed_data import absent, dataset_of
+from idgnn.experiments.record import Record
+from idgnn.experiments.runner import Progress, Watcher
 from idgnn.experiments.spec import Spec
 from idgnn.experiments.store import Contents
 from idgnn.experiments.worker import Workers
+
+
+class GridProgress(Watcher):
+    """Shows what is running, done and failed, and how long the rest may take. `label` is in front of all it says."""
+
+    def __init__(self, total: int, label: str = "") -> None:
+        self.total, self.label, self.console = total, label, Console()
+        self.live = Live(console=self.console, transient=True, auto_refresh=False)
+        self.latest = Progress([])
+
+    def __enter__(self) -> GridProgress:
+        if self.console.is_terminal:
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.live.stop()
+
+    def update(self, progress: Progress) -> None:
+        """Draws the table anew."""
+        self.latest = progress
+        if self.console.is_terminal:
+            self.live.update(self._shown(progress), refresh=True)
+
+    def ended(self, spec: Spec, record: Record) -> None:
+        """Says what came of a run."""
+        took = f"({duration(record.seconds)})"
+        said = f"done    {name_of(spec)}  {_score(record)} {took}"
+        if record.error is not None:
+            said = f"failed  {name_of(spec)}  {record.error.splitlines()[0]} {took}"
+        count = len(self.latest.done) + len(self.latest.failed)
+        left = f"about {duration(self.latest.seconds_left)} left" if self.latest.seconds_left else ""
+        progress = "" if self.console.is_terminal else f"  [{count}/{self.total}] {left}"
+        self.console.print(f"{self.label}{said}{progress}", markup=False, highlight=False, soft_wrap=True)
+
+    def _shown(self, progress: Progress) -> Group:
+        now, done, failed = time.monotonic(), len(progress.done), len(progress.failed)
+        counts = f"{done} done, {failed} failed, {len(progress.running)} running, {len(progress.waiting)} waiting"
+        table = Table("running", "since")
+        for spec, began in progress.running.values():
+            table.add_row(name_of(spec), duration(now - began))
+        late = bool(progress.running) and not progress.seconds_left
+        left = "longer than estimated" if late else f"about {duration(progress.seconds_left)} left (an estimate)"
+        return Group(table, Text(f"{self.label}{counts}; {left}"))
 
 
 def show_grid(specs: Sequence[Spec], contents: Contents, label: str) -> None:
@@ -63,6 +112,24 @@ def say_left_out(specs: Sequence[Spec], label: str) -> None:
     for (table, column, protocol), some in _by_column(specs).items():
         runs = f"{len(some)} run{'s' * (len(some) != 1)}"
         print(f"{label}not run: {table} {column} {protocol}: {runs} on {dataset_of(some[0].job)}")
+
+
+def name_of(spec: Spec) -> str:
+    """How a run is called."""
+    return f"{spec.table} {spec.column} {spec.row} {spec.protocol} seed {spec.seed}"
+
+
+def duration(seconds: float) -> str:
+    """As a person would say it."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def _score(record: Record) -> str:
+    result = record.result or {}
+    metric = result.get("metric", "")
+    return f"{metric} {result['valid'][metric]:.4f}" if metric in result.get("valid", {}) else "measured"
 
 
 def _by_column(specs: Sequence[Spec]) -> dict[tuple[str, str, str], list[Spec]]:
