@@ -46,7 +46,7 @@ def test_asking_for_too_much_is_refused() -> None:
         ValueError, match="smallest is 5, expected a number from 1 to 4, the graphs of some with at least 5"
     ):
         select(dataset(), min_nodes=5, smallest=5)
-    with pytest.raises(ValueError, match=r"smallest is 0, expected a number from 1 to 6, .* Ask for one of these, or"):
+    with pytest.raises(ValueError, match=r"smallest is 0, expected a number from 1 to 6, .* Choose such a number, or"):
         select(dataset(), smallest=0)
     with pytest.raises(
         ValueError, match="no graph of some has at least 10 nodes and 0 edges; the largest have 9 and 30"

@@ -57,7 +57,7 @@ def test_folds_of_a_number_cannot_be_stratified_but_random() -> None:
     assert len(k_fold(20, 4, stratified=False)) == 4
     with pytest.raises(ValueError, match="Pass the labels, or stratified=False"):
         k_fold(20, 4)
-    with pytest.raises(ValueError, match="folds is 10 to deal 3 into"):
+    with pytest.raises(ValueError, match="folds is 10 for 3 graphs or nodes"):
         k_fold(3, stratified=False)
 
 

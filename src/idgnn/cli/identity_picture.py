@@ -104,7 +104,7 @@ def positions(nodes: Sequence[int], edges: Iterable[Edge]) -> dict[int, Place]:
     graph = nx.Graph()
     graph.add_nodes_from(nodes)
     graph.add_edges_from((source, target) for source, target in edges if source != target)
-    place = nx.spring_layout(graph, iterations=300, seed=0)
+    place = nx.spring_layout(graph, seed=0)
     lengths = [float(np.linalg.norm(place[source] - place[target])) for source, target in graph.edges]
     unit = sum(lengths) / len(lengths) if lengths else 1.0
     return {node: (float(x) / unit, float(y) / unit) for node, (x, y) in place.items()}

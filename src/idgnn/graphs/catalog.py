@@ -1,4 +1,4 @@
-"""The datasets that are known by name, and what is known about each without loading it. Needs no PyTorch."""
+"""The datasets that can be loaded by name, and facts about each that need no loading. Imports no PyTorch."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Literal
 
 from idgnn.choices import TaskName
 
-# Labels of these come from the structure, so every dataset of many graphs has them; but among molecules hardly any node
-# lies on a triangle, and the bins of clustering collapse into one.
+# Labels of these come from the structure, so every dataset of many graphs has them. But in molecules hardly any node is
+# part of a triangle, and all clustering coefficients fall into one bin.
 _PAIRS: tuple[TaskName, ...] = ("shortest-path", "link-prediction")
 _STRUCTURE: tuple[TaskName, ...] = ("node-clustering", "graph-clustering", *_PAIRS)
 
@@ -28,11 +28,11 @@ class CatalogEntry:
     kind: Literal["generated", "many graphs", "one graph"]
     num_graphs: int
     tasks: tuple[TaskName, ...]
-    """What it has labels for."""
+    """The tasks that it has labels for."""
     source: str
     citation: str
     folder: str | None = None
-    """Where its raw files lie below the folder with the datasets; `None`: it has none, it is generated."""
+    """The folder of its raw files below that of all datasets; `None` for generated datasets."""
     group: Literal["synthetic", "tu", "planetoid", "molhiv", "released"] = "synthetic"
     """Which reader reads it."""
 

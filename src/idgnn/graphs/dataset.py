@@ -26,7 +26,7 @@ class Dataset:
     name: str
     graphs: list[Data]
     schema: Schema | None = None
-    """How the columns of files became numbers; `None` for graphs that do not come from tables."""
+    """How the columns of files became numbers; `None` for graphs that do not come from files."""
     provided_split: Mapping[str, Tensor] = field(default_factory=dict)
     """Ids of graphs for `"train"`, `"valid"`, `"test"`, if the dataset comes with a split."""
 
@@ -52,12 +52,12 @@ def checksum(graphs: Iterable[Data]) -> str:
 
 
 def select(dataset: Dataset, *, min_nodes: int = 0, min_edges: int = 0, smallest: int | None = None) -> Dataset:
-    """The graphs with at least so many nodes and columns of `edge_index`, an undirected edge being two.
+    """The graphs with at least so many nodes and columns of `edge_index`, where an undirected edge is two columns.
 
-    With `smallest` it is that many of them: those with fewest edges, smallest first, ties by index. If fewer have
-    `min_edges`, the graphs below it fill up the number, the first by index: that is what the authors' code does, and on
-    ENZYMES, where 31 graphs have 200 edges, it gives these 31 and the first 69 of the others. A split that comes with
-    the dataset keeps those of its graphs that remain.
+    With `smallest`, that many of them: those with fewest edges, smallest first, ties by index. If fewer graphs have
+    `min_edges`, the first of the other graphs complete the number, as in the authors' code: on ENZYMES, where 31 graphs
+    have 200 edges, these are the 31 and the first 69 of the others. A split that comes with the dataset keeps those of
+    its graphs that remain.
 
     Example:
         >>> from idgnn.graphs.synthetic import random_regular
@@ -76,12 +76,13 @@ def select(dataset: Dataset, *, min_nodes: int = 0, min_edges: int = 0, smallest
         if large.any() and (smallest < 1 or chosen.numel() < smallest):
             raise ValueError(
                 f"smallest is {smallest}, expected a number from 1 to {int(large.sum())}, the graphs of {dataset.name} "
-                f"with at least {min_nodes} nodes. Ask for one of these, or leave it out to use all."
+                f"with at least {min_nodes} nodes. Choose such a number, or leave it out to use all."
             )
     if chosen.numel() == 0:
         raise ValueError(
             f"no graph of {dataset.name} has at least {min_nodes} nodes and {min_edges} edges; the largest have "
-            f"{int(nodes.max()) if len(dataset) else 0} and {int(edges.max()) if len(dataset) else 0}. Ask for less."
+            f"{int(nodes.max()) if len(dataset) else 0} and {int(edges.max()) if len(dataset) else 0}. Choose smaller "
+            "numbers."
         )
     return replace(
         dataset,
@@ -91,7 +92,7 @@ def select(dataset: Dataset, *, min_nodes: int = 0, min_edges: int = 0, smallest
 
 
 def _renumbered(ids: Tensor, chosen: Tensor, num: int) -> Tensor:
-    """The new ids of those graphs that were chosen."""
+    """The new ids of the chosen graphs."""
     place = torch.full((num,), -1)
     place[chosen] = torch.arange(chosen.numel())
     return place[ids][place[ids] >= 0]

@@ -16,8 +16,8 @@ from idgnn.graphs.structure import clustering_of, distances
 def node_clustering(graphs: Sequence[Data], bins: int = 10) -> list[Data]:
     """Copies with `y` `[num_nodes]`: the clustering coefficient of each node, in quantile bins over all nodes.
 
-    Ties leave fewer than the ten classes asked for: 6 on ScaleFree, SmallWorld, ENZYMES, ba and ws, 7 on PROTEINS, and
-    a single one on BZR, COX2, MUTAG and PTC_MR, where hardly any node lies on a triangle. See :func:`quantile_bins`.
+    Ties leave fewer than ten classes: 6 on ScaleFree, SmallWorld, ENZYMES, ba and ws, 7 on PROTEINS, and a single one
+    on BZR, COX2, MUTAG and PTC_MR, where hardly any node is part of a triangle. See :func:`quantile_bins`.
     """
     values = clustering_of(graphs)
     labels = quantile_bins(torch.cat([torch.empty(0, dtype=torch.float64), *values]), bins)
@@ -27,7 +27,7 @@ def node_clustering(graphs: Sequence[Data], bins: int = 10) -> list[Data]:
 def graph_clustering(graphs: Sequence[Data], bins: int = 10) -> list[Data]:
     """Copies with `y` `[1]`: the average clustering coefficient of each graph, in quantile bins over all graphs.
 
-    That is 10 classes of almost equal sizes on the datasets of the paper; ties leave fewer on others.
+    These are 10 classes of almost equal sizes on the datasets of the paper; ties leave fewer on others.
     """
     # Correctly rounded sums do not depend on the order of the nodes: isomorphic graphs get the same label.
     means = [math.fsum(each.tolist()) / max(each.numel(), 1) for each in clustering_of(graphs)]
@@ -43,7 +43,7 @@ def shortest_paths(graphs: Sequence[Data], pairs: int = 1000, cutoff: int = 4, s
     is at most `pairs`.
     """
     if pairs < 1 or cutoff < 1:
-        raise ValueError(f"pairs is {pairs} and cutoff is {cutoff}, expected at least 1 of both. Ask for more.")
+        raise ValueError(f"pairs is {pairs} and cutoff is {cutoff}, expected at least 1 of both.")
     generator = torch.Generator().manual_seed(seed)
     drawn = [
         torch.randint(max(nodes, 1), (2, pairs if nodes else 0), generator=generator)
@@ -59,17 +59,17 @@ def shortest_paths(graphs: Sequence[Data], pairs: int = 1000, cutoff: int = 4, s
 
 
 def quantile_bins(values: Tensor, bins: int = 10) -> Tensor:
-    """Classes of equal sizes, as far as ties allow: `[values]`, counted from 0.
+    """Classes of equal sizes, as far as ties allow: `[values]`, numbered from 0.
 
-    Class k starts at the value of rank `k * len(values) // bins` and goes up to where the next one starts. Equal starts
-    are merged, which leaves fewer classes.
+    Class k starts at the value of rank `k * len(values) // bins` and ends where the next one starts. Equal starts are
+    merged, which leaves fewer classes.
 
     Example:
         >>> quantile_bins(torch.tensor([0.0, 0.0, 0.0, 0.0, 1.0, 2.0]), bins=3)
         tensor([0, 0, 0, 0, 1, 1])
     """
     if bins < 1:
-        raise ValueError(f"bins is {bins}, expected at least 1. Ask for more.")
+        raise ValueError(f"bins is {bins}, expected at least 1.")
     if values.numel() == 0:
         return torch.empty(0, dtype=torch.long)
     starts = values.sort().values[torch.arange(bins) * values.numel() // bins].unique()

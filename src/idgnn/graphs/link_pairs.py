@@ -10,21 +10,21 @@ from torch_geometric.data import Data
 
 
 def link_split(data: Data, fraction: float = 0.2, seed: int | torch.Generator = 0, directed: bool = False) -> Data:
-    """A copy of the graph in which a fraction of the edges is not there, but asked for.
+    """A copy of the graph in which a fraction of the edges is held out as positives.
 
     `edge_index` keeps the edges that carry messages, with their `edge_attr` and `edge_weight`; `edge_label_index`
     holds the others, the positives, each once in both directions; and `known_edge_index` all edges of the graph, each
     once in both directions, which negatives have to avoid.
 
-    It is pairs of nodes that are drawn, whatever edges join them, so no positive is among the messages in either
-    direction: all edges of a drawn pair leave, both directions and repetitions alike. Self-loops always stay. The
-    number of pairs is rounded to the nearest, so a graph with one or two edges keeps them at the default fraction.
+    Pairs of nodes are drawn, and all edges between the two nodes are held out, both directions and repetitions, so that
+    no positive carries a message in either direction. Self-loops are never held out. The number of pairs is rounded to
+    the nearest, so a graph with one or two edges keeps them at the default fraction.
 
     Args:
         data: the graph.
         fraction: of the pairs that are joined.
         seed: of the draw, or a generator on the CPU, to draw for one graph after another.
-        directed: whether a positive, and a known edge, is one only in the directions that the graph has.
+        directed: whether positives and known edges have only the directions that the graph has.
     """
     if not 0 <= fraction <= 1:
         raise ValueError(f"fraction is {fraction}, expected a number between 0 and 1.")
@@ -101,7 +101,7 @@ def negative_pairs(
 
 
 def _is_per_edge(data: Data, name: str, value: object) -> bool:
-    labels = ("edge_label", "edge_label_index")  # of another task: of pairs, not of edges
+    labels = ("edge_label", "edge_label_index")  # per pair of another task, not per edge
     return isinstance(value, Tensor) and name not in labels and value.dim() > 0 and value.size(0) == data.num_edges
 
 

@@ -32,8 +32,8 @@ _BOND_SIZES = (5, 6, 2)
 def load(name: str, *, seed: int = 0, verify: bool = True) -> Dataset:
     """The dataset of that name, in upper or lower case; :data:`idgnn.graphs.catalog.NAMES` lists them.
 
-    Files are looked for in the folder named by IDGNN_DATA, then in the cache, and else downloaded. Their SHA-256 is
-    verified; what they hold is kept in the cache, so that the next call is fast.
+    Files are searched in the folder named by IDGNN_DATA, then in the cache, and otherwise downloaded. Their SHA-256 is
+    verified; the processed graphs are kept in the cache, so that the next call is fast.
 
     Args:
         name: one of them.
@@ -113,14 +113,14 @@ def _read_planetoid(folder: Path, name: str) -> Data:
             "pip install scipy."
         ) from error
     with warnings.catch_warnings():
-        # The pickles are of 2016: numpy and scipy have since moved what they name.
+        # The pickles are of 2016 and name objects that numpy and scipy have moved since.
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", "dtype\\(\\): align should be passed")
         return read_planetoid_data(str(folder), name.lower())
 
 
 def _read_released(path: Path, name: str) -> list[Data]:
-    """The authors' synthetic graphs: undirected edges, each once, the graphs one after another."""
+    """The authors' synthetic graphs: undirected edges, each once, of all graphs concatenated."""
     with np.load(path, allow_pickle=False) as arrays:
         num_nodes = arrays[f"{name}_num_nodes"].tolist()
         ptr = torch.from_numpy(arrays[f"{name}_edge_ptr"].astype(np.int64))
@@ -135,7 +135,7 @@ def read_molhiv(folder: Path) -> list[Data]:
     """All molecules: `x` bool `[atoms, 174]` and `edge_attr` bool `[2 * bonds, 13]`, one-hot column by column.
 
     The columns of `x` are those of OGB's `AtomEncoder`: its sum of embeddings is one linear layer on `x`. Each bond is
-    two edges, one after the other: there and back. `y` is 1 for a molecule that inhibits HIV, else 0.
+    two consecutive edges, one per direction. `y` is 1 for a molecule that inhibits HIV, else 0.
     """
     raw = folder / "raw"
     num_nodes = _column(raw / "num-node-list.csv.gz").tolist()
@@ -157,7 +157,7 @@ def read_molhiv(folder: Path) -> list[Data]:
 
 
 def read_molhiv_split(folder: Path) -> dict[str, Tensor]:
-    """The split by scaffold that comes with the dataset."""
+    """The scaffold split that comes with the dataset."""
     path = folder / "split" / "scaffold"
     return {part: torch.from_numpy(_column(path / f"{part}.csv.gz")) for part in ("train", "valid", "test")}
 

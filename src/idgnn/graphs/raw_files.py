@@ -25,7 +25,7 @@ class RawFiles:
     expected: dict[str, str]
 
     def checksums(self) -> dict[str, str]:
-        """The SHA-256 that each file really has."""
+        """The SHA-256 of each file."""
         return {each: hashlib.sha256((self.root / each).read_bytes()).hexdigest() for each in self.expected}
 
     def problems(self) -> list[str]:
@@ -84,7 +84,7 @@ def is_available(name: str) -> bool:
 
 
 def verify(name: str) -> list[str]:
-    """What is wrong with the raw files of a dataset, a sentence each; nothing, if there is nothing to say."""
+    """The problems of the raw files of a dataset, a sentence each; an empty list if there are none."""
     entry = find(name)
     if entry.folder is None:
         return []
@@ -96,7 +96,7 @@ def verify(name: str) -> list[str]:
 
 
 def ensure(entry: CatalogEntry) -> RawFiles:
-    """The raw files of a dataset, downloaded if they are nowhere yet. They are not verified yet."""
+    """The raw files of a dataset, downloaded if necessary; they are not verified."""
     found = locate(entry)
     if found is not None:
         return found
@@ -109,7 +109,7 @@ def ensure(entry: CatalogEntry) -> RawFiles:
         )
     try:
         _download(entry, download_root())
-    except Exception as error:  # of the network, the server, the archive or the disk: all end the same way
+    except Exception as error:  # of the network, the server, the archive or the disk
         raise ValueError(
             f"the files of {entry.name} are not in {looked}, and could not be downloaded from {entry.source} "
             f"({error}). Set IDGNN_DATA to a folder that holds them, or connect to the internet and try again."
@@ -118,7 +118,7 @@ def ensure(entry: CatalogEntry) -> RawFiles:
 
 
 def fetch(name: str) -> None:
-    """Downloads the raw files of a dataset, unless they are there already, and verifies them."""
+    """Downloads the raw files of a dataset, unless they are available, and verifies them."""
     entry = find(name)
     if entry.folder is not None:
         ensure(entry)

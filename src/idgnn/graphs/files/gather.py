@@ -1,4 +1,4 @@
-"""Which files there are to read, and the tables in them."""
+"""Reads all files of a source into tables: one file, or a folder with one graph per file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = (".csv", ".tsv", ".txt", ".edges", ".edgelist", ".mtx", ".parquet", *NET
 
 @dataclass(frozen=True)
 class SourceTables:
-    """All that was read. Every graph has its nodes in one node table and its edges in at most one edge table."""
+    """The tables of a source. Every graph has its nodes in one node table and its edges in at most one edge table."""
 
     edges: list[EdgeTable]
     nodes: list[NodeTable]

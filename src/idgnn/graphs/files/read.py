@@ -23,7 +23,7 @@ from idgnn.graphs.structure import num_repeated_edges
 
 
 class DuplicateEdgesWarning(UserWarning):
-    """Some edges of a file are there more than once."""
+    """A file has some edges more than once."""
 
 
 def read_files(source: FileSource, schema: Schema | None = None, *, quantity: bool | None = None) -> Dataset:
@@ -77,7 +77,7 @@ def read_files(source: FileSource, schema: Schema | None = None, *, quantity: bo
         if not graphs or (folder and name_and_kind(table.path)[0] not in found):
             raise ValueError(f"{table.path} has no edges and no nodes. Add some, or list its nodes in a node table.")
     if schema.label is not None and schema.label.categories == ():
-        raise ValueError(f"the label {schema.label.name!r} is empty everywhere. Fill in what is known.")
+        raise ValueError(f"the label {schema.label.name!r} is empty everywhere. Fill in the known ones.")
     _warn_of_duplicates(source.edges, graphs)
     return Dataset(source.edges.resolve().name if folder else name_and_kind(source.edges)[0], graphs, schema)
 
@@ -138,7 +138,7 @@ def _add_edges(graphs: dict[str, Data], table: EdgeTable, schema: Schema, bad: l
         if ends is None:
             continue
         graph, index = graphs[name], torch.from_numpy(rows)
-        # Where each edge of the graph stands in the table: its reverse stands there as well.
+        # `row` is the row of the table that each edge comes from; a reverse comes from the same row.
         graph.edge_index, row = (ends, index) if schema.directed else _both_directions(ends, index, len(names))
         if attr is not None:
             graph.edge_attr = attr[row]
@@ -168,7 +168,7 @@ def _both_directions(ends: Tensor, row: Tensor, num_nodes: int) -> tuple[Tensor,
     source, target = ends
     ahead, back = source * num_nodes + target, target * num_nodes + source
     known = torch.cat([ahead, back]).unique(return_inverse=True)[1]
-    place, other = known[: row.numel()], known[row.numel() :]  # of an edge and of its reverse among all ends
+    place, other = known[: row.numel()], known[row.numel() :]  # ids of the pairs of ends: of an edge, of its reverse
     times = _nth(place)
     largest = int(times.max()) + 1 if times.numel() else 1
     there = torch.isin(other * largest + times, place * largest + times)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, cast
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_WORD = re.compile(r'"((?:[^"]|"")*)"(?!\S)|(\S+)')  # quoted, or free of blanks
+_WORD = re.compile(r'"((?:[^"]|"")*)"(?!\S)|(\S+)')  # quoted, or without blanks
 _MOST_SHOWN = 50  # of the bad rows: with more of them the files have one thing wrong throughout
 
 
@@ -57,7 +57,7 @@ def name_and_kind(path: Path) -> tuple[str, str]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The bytes of a file, decompressed if it ends in `.gz`. What goes wrong while they are read is a ValueError."""
+    """The bytes of a file, decompressed if it ends in `.gz`. Errors of reading become ValueErrors."""
     if not path.exists():
         raise ValueError(f"there is no file {path}. Check the path; it is relative to {Path.cwd()}.")
     if path.is_dir():
@@ -89,7 +89,7 @@ def rows_of_text(path: Path, bad: list[BadRow]) -> Iterator[tuple[int, list[str]
     that all of the first lines contain, or else by blanks. Cells in double quotes may contain anything. Of a
     MatrixMarket file the line with the sizes is left out.
     """
-    delimiter = DELIMITERS.get(name_and_kind(path)[1]) or _sniffed(path)
+    delimiter = DELIMITERS.get(name_and_kind(path)[1]) or _detected_delimiter(path)
     if delimiter is None:
         sizes = next(text_lines(path), "").startswith(("%%MatrixMarket", "%MatrixMarket"))
         for number, line in enumerate(text_lines(path), 1):
@@ -102,7 +102,7 @@ def rows_of_text(path: Path, bad: list[BadRow]) -> Iterator[tuple[int, list[str]
     number, inside = 0, False
 
     def lines_of_rows() -> Iterator[str]:
-        # A line that continues a quoted cell is none to be skipped, whatever it looks like.
+        # A line that continues a quoted cell is not skipped, even if it looks like a comment.
         nonlocal number, inside
         for number, line in enumerate(text_lines(path), 1):  # noqa: B007
             if inside or _has_cells(line):
@@ -126,7 +126,7 @@ def _has_cells(line: str) -> bool:
     return not (line.startswith(("#", "%")) or line.isspace())
 
 
-def _sniffed(path: Path) -> str | None:
+def _detected_delimiter(path: Path) -> str | None:
     head = list(islice(filter(_has_cells, text_lines(path)), 20))
     return next((mark for mark in ",\t;" if head and all(mark in line for line in head)), None)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from idgnn.graphs.files.text import BadRow, name_and_kind, rows_of_text
 
-ROWS_AT_ONCE = 500  # Turned into columns together: few enough for the cache, or it takes three times as long.
+ROWS_AT_ONCE = 500  # that become columns together: few enough for the CPU cache, which is three times as fast
 
 NamesOf = Callable[[list[str], list[str] | None], list[str] | None]
 
@@ -25,11 +25,11 @@ class TextTable:
     """Where each row is in the file: see :class:`~idgnn.graphs.files.text.BadRow`."""
     columns: dict[str, list[str]]
     partial: dict[str, int] = field(default_factory=dict)
-    """How many cells a column lacks. Only attributes of GraphML and GML are ever partial; the cells are empty then."""
+    """How many cells a column lacks, which then are empty: only attributes of GraphML and GML can be missing."""
 
 
 def read_table(path: Path, names_of: NamesOf, bad: list[BadRow]) -> TextTable:
-    """Reads a table of text or a Parquet file. Blanks around cells do not count.
+    """Reads a table of text or a Parquet file. Blanks around cells are removed.
 
     `names_of` is called with the first two rows: it returns the names of the columns if there is no header, and `None`
     if the first row is one.
@@ -49,13 +49,18 @@ def read_table(path: Path, names_of: NamesOf, bad: list[BadRow]) -> TextTable:
     names = names_of(first, None if second is None else second[1])
     if names is None:
         names = first
-        _check_header(path, names)
+        if "" in names:
+            raise ValueError(f"column {names.index('') + 1} of {path} has no name. Give every column a name.")
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(
+                f"the header of {path} names {', '.join(map(repr, twice))} more than once. Rename one of them."
+            )
     else:
         rows = chain([(number, first)], rows)
 
     lines = array("q")
     columns: list[list[str]] = [[] for _ in names]
-    same: dict[str, str] = {}  # equal cells become one string
+    same: dict[str, str] = {}  # equal cells share one string
     pending: list[list[str]] = []
 
     def flush() -> None:
@@ -76,15 +81,6 @@ def read_table(path: Path, names_of: NamesOf, bad: list[BadRow]) -> TextTable:
     return TextTable(path=path, lines=lines, columns=dict(zip(names, columns, strict=True)))
 
 
-def _check_header(path: Path, names: list[str]) -> None:
-    if "" in names:
-        raise ValueError(f"column {names.index('') + 1} of {path} has no name. Give every column of the header one.")
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(
-            f"the header of {path} names {', '.join(map(repr, twice))} more than once. Rename one of them."
-        )
-
-
 def _parquet_columns(path: Path) -> dict[str, list[str]]:
     """The columns of a Parquet file as the text of a CSV file; null is empty. Needs pyarrow."""
     try:
@@ -95,6 +91,6 @@ def _parquet_columns(path: Path) -> dict[str, list[str]]:
         raise ValueError(f"there is no file {path}. Check the path; it is relative to {Path.cwd()}.")
     try:
         columns = parquet.read_table(path).to_pydict()
-    except Exception as error:  # pyarrow has many
+    except Exception as error:  # pyarrow has many types of errors
         raise ValueError(f"{path} cannot be read as a Parquet file: {error}") from error
     return {name: ["" if cell is None else str(cell) for cell in cells] for name, cells in columns.items()}
