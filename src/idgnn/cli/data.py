@@ -12,7 +12,7 @@ Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]")]
 
 @dataclass(frozen=True)
 class DataVerb:
-    """List the datasets that are known by name, download them, or check their files.
+    """List the datasets that can be used by name, download them, or check their files.
 
     idgnn data
 
@@ -22,20 +22,23 @@ class DataVerb:
     """
 
     action: tyro.conf.Positional[Literal["list", "fetch", "verify"]] = "list"
-    """What to do; verify without names checks all datasets that are here."""
+    """What to do; verify without names checks all datasets whose files are here."""
     names: tyro.conf.Positional[Names] = ()
     """Datasets by name, in upper or lower case."""
 
     def __call__(self) -> None:
-        """Does what is asked for every dataset, and then says all that went wrong."""
-        from idgnn.graphs.catalog import NAMES
+        """Does the action for every dataset, and then reports all errors."""
+        from idgnn.graphs.catalog import CATALOG, NAMES
+        from idgnn.graphs.raw_files import is_available
 
         if self.action == "list":
             _show(self.names or NAMES)
             return
         if self.action == "fetch" and not self.names:
             raise ValueError("no dataset was named. Name some, for example idgnn data fetch ENZYMES.")
-        names = self.names or _here()
+        names = self.names or tuple(
+            name for name, entry in CATALOG.items() if entry.folder is not None and is_available(name)
+        )
         if not names:
             raise ValueError("no dataset with files is here. Fetch one, for example idgnn data fetch ENZYMES.")
         problems = []
@@ -69,13 +72,6 @@ def _show(names: tuple[str, ...]) -> None:
     for number, citation in enumerate(cited, 1):
         console.print(f"({number}) {citation}", highlight=False, soft_wrap=True)
     console.print("What is not here is downloaded when it is used, or by idgnn data fetch NAME.", highlight=False)
-
-
-def _here() -> tuple[str, ...]:
-    from idgnn.graphs.catalog import CATALOG
-    from idgnn.graphs.raw_files import is_available
-
-    return tuple(name for name, entry in CATALOG.items() if entry.folder is not None and is_available(name))
 
 
 def _fetch(name: str) -> None:

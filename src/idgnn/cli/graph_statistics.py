@@ -23,7 +23,7 @@ GROWTH = 32  # of a sample: the costs of all samples together are a fraction of 
 
 
 def sizes(part: Part) -> Iterator[tuple[str, ...]]:
-    """Rows of name, total, mean, least and most: of graphs, nodes, edges and degrees."""
+    """Rows of name, total, mean, minimum and maximum: of graphs, nodes, edges and degrees."""
     nodes = torch.bincount(part.owner, minlength=part.num_graphs)
     edges = torch.bincount(part.owner[part.edge_index[0]], minlength=part.num_graphs)
     undirected = is_symmetric(part.edge_index, part.owner.numel())
@@ -36,7 +36,7 @@ def sizes(part: Part) -> Iterator[tuple[str, ...]]:
 
 
 def facts(dataset: Dataset, part: Part) -> Iterator[tuple[str, str]]:
-    """What is said in words: the shape of the graphs, their features and their labels."""
+    """Rows of name and value: the shape of the graphs, their features and their labels."""
     (source, target), num_nodes = part.edge_index, part.owner.numel()
     directed = not is_symmetric(part.edge_index, num_nodes)
     yield "directed", "yes: some edges have no reverse" if directed else "no: every edge has its reverse"
@@ -56,13 +56,13 @@ def facts(dataset: Dataset, part: Part) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Why the costs of more layers were not found out."""
+    """Why the costs of more layers were not counted."""
 
     why: str
 
 
 def identity_costs(data: Data, most_layers: int, seconds: float) -> Iterator[IdentityCost | LeftOut]:
-    """The costs for 1, 2, ... layers, as long as they fit into memory and counting does not take too long."""
+    """The costs for 1, 2, ... layers, up to those that exceed the free memory or the time limit."""
     end = perf_counter() + seconds
     free = psutil.virtual_memory().available
     for num_layers in range(1, most_layers + 1):
@@ -127,13 +127,13 @@ def _labels(dataset: Dataset, part: Part) -> Iterator[tuple[str, str]]:
 
 
 def _cost_until(data: Data, num_layers: int, end: float) -> IdentityCost | int:
-    """The cost, or an estimate of the rows if counting them would not be finished at `end`.
+    """The cost, or an estimate of the number of rows if counting them would not be finished at `end`.
 
-    The costs of some nodes alone tell how long more of them will take; they grow until they are all nodes.
+    The costs of growing samples of the nodes are counted first; the time of each predicts that of the next.
     """
     num_nodes = data.num_nodes or 0
     order = torch.randperm(num_nodes, generator=torch.Generator().manual_seed(0))
-    size, fixed = 1, None  # the first takes what every graph takes: sorting its edges
+    size, fixed = 1, None  # the time of the first sample does not depend on its size: the edges are sorted
     while size < num_nodes:
         before = perf_counter()
         cost = identity_cost(data, num_layers, order[:size])

@@ -21,7 +21,7 @@ from idgnn.experiments.worker import Workers
 
 
 class GridProgress(Watcher):
-    """Shows what is running, done and failed, and how long the rest may take. `label` is in front of all it says."""
+    """Shows running, finished and failed runs and the estimated time left. Every line starts with `label`."""
 
     def __init__(self, total: int, label: str = "") -> None:
         self.total, self.label, self.console = total, label, Console()
@@ -37,13 +37,13 @@ class GridProgress(Watcher):
         self.live.stop()
 
     def update(self, progress: Progress) -> None:
-        """Draws the table anew."""
+        """Updates the table."""
         self.latest = progress
         if self.console.is_terminal:
             self.live.update(self._shown(progress), refresh=True)
 
     def ended(self, spec: Spec, record: Record) -> None:
-        """Says what came of a run."""
+        """Prints the outcome of a run."""
         took = f"({duration(record.seconds)})"
         said = f"done    {name_of(spec)}  {_score(record)} {took}"
         if record.error is not None:
@@ -64,8 +64,8 @@ class GridProgress(Watcher):
         return Group(table, Text(f"{self.label}{counts}; {left}"))
 
 
-def show_grid(specs: Sequence[Spec], contents: Contents, label: str) -> None:
-    """How many runs every column has, and how many are done."""
+def print_grid(specs: Sequence[Spec], contents: Contents, label: str) -> None:
+    """Prints how many runs each column has, and how many are done."""
     table = Table("table", "column", "protocol", "runs", "done", "failed", title=label.rstrip(": ") or None)
     for name, some in _by_column(specs).items():
         keys = {spec.key for spec in some}
@@ -78,8 +78,8 @@ def show_grid(specs: Sequence[Spec], contents: Contents, label: str) -> None:
     console.print("Columns may share runs; a run that is shared is run once.", highlight=False)
 
 
-def show_plan(specs: Sequence[Spec], estimator: Estimator, workers: Workers, label: str) -> None:
-    """What would run, in its order, what would be downloaded, and a guess at what it takes."""
+def print_plan(specs: Sequence[Spec], estimator: Estimator, workers: Workers, label: str) -> None:
+    """Prints what would run, in order, what would be downloaded, and estimates of time and memory."""
     table = Table("table", "column", "protocol", "runs", "longest", "together", "memory")
     table.title = f"{label}what would run, the longest run, all runs together, memory of a run (estimates)"
     for name, some in _by_column(specs).items():
@@ -107,20 +107,20 @@ def show_plan(specs: Sequence[Spec], estimator: Estimator, workers: Workers, lab
         console.print(said, highlight=False, soft_wrap=True)
 
 
-def say_left_out(specs: Sequence[Spec], label: str) -> None:
-    """A line for each column whose data are missing."""
+def print_left_out(specs: Sequence[Spec], label: str) -> None:
+    """Prints a line for each column whose data are missing."""
     for (table, column, protocol), some in _by_column(specs).items():
         runs = f"{len(some)} run{'s' * (len(some) != 1)}"
         print(f"{label}not run: {table} {column} {protocol}: {runs} on {dataset_of(some[0].job)}")
 
 
 def name_of(spec: Spec) -> str:
-    """How a run is called."""
+    """The name of a run."""
     return f"{spec.table} {spec.column} {spec.row} {spec.protocol} seed {spec.seed}"
 
 
 def duration(seconds: float) -> str:
-    """As a person would say it."""
+    """Rounded, with a unit."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"

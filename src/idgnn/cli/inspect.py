@@ -34,18 +34,18 @@ class Inspect:
     """A dataset by name; idgnn data lists them."""
     files: tyro.conf.OmitArgPrefixes[OwnFiles] = field(default_factory=OwnFiles)
     seconds: float = 20.0
-    """How long the costs may be counted; those that take longer are left out."""
+    """Time limit for counting the costs; those that take longer are left out."""
     picture: File = None
     """Draw a graph, and its identity graph for one colored node: .png, .svg or .pdf."""
     graph: Name = None
-    """For the picture: the number of the graph, from 0, or its name. The first, unless another is asked for."""
+    """For the picture: the number of the graph, from 0, or its name. The first by default."""
     node: Name = None
-    """For the picture: the node that is colored, by its name, or by its number in a dataset. Otherwise the first."""
+    """For the picture: the node that is colored, by its name, or by its number in a dataset. The first by default."""
     layers: int = 3
     """For the picture: the number of layers, K."""
 
     def __call__(self) -> None:
-        """Prints two tables, and draws the picture if one is asked for."""
+        """Prints tables of statistics and costs, and draws the picture."""
         from rich.console import Console
 
         from idgnn.tasks.part import stack
@@ -53,9 +53,9 @@ class Inspect:
         if self.picture is None and (self.graph is not None or self.node is not None):
             raise ValueError("--graph and --node are for a picture. Add --picture FILE.png, or leave them out.")
         if not self.seconds >= 0:
-            raise ValueError(f"--seconds is {self.seconds:g}, expected 0 or more: how long the costs may be counted.")
+            raise ValueError(f"--seconds is {self.seconds:g}, expected 0 or more.")
         dataset = read(self.files.source(self.dataset))
-        if self.picture is not None:  # first, for what is wrong with it is found at once, and counting takes longer
+        if self.picture is not None:  # first: its errors appear at once, and counting takes longer
             self._draw(dataset.graphs, self.picture)
         part = stack("node", dataset.graphs)
         console = Console()
@@ -72,7 +72,8 @@ class Inspect:
         from idgnn.cli.identity_picture import draw_identity_graph
 
         places = graph_places(graphs)
-        number = 0 if self.graph is None else places.get(self.graph, _number(self.graph, len(graphs)))
+        by_number = {str(i): i for i in range(len(graphs))}
+        number = 0 if self.graph is None else (by_number | places).get(self.graph)
         if number is None:
             expected = f"a number from 0 to {len(graphs) - 1}, or {expected_names(places)}"
             raise ValueError(f"--graph is {self.graph!r}, expected {expected}.")
@@ -81,10 +82,6 @@ class Inspect:
         if node is None or not nodes:
             raise ValueError(f"--node is {self.node!r}, expected {expected_names(nodes)}.")
         draw_identity_graph(graphs[number], node, self.layers, list(nodes), path)
-
-
-def _number(text: str, size: int) -> int | None:
-    return int(text) if text.isdecimal() and int(text) < size else None
 
 
 def _statistics(dataset: Dataset, part: Part) -> tuple[Table, Table]:
@@ -112,7 +109,7 @@ def _costs(part: Part, seconds: float) -> tuple[Table, str | None]:
 
     from idgnn.cli.graph_statistics import LeftOut, identity_costs
 
-    # Of the features only the width counts. Whole numbers are as wide, and nobody checks a million rows of them.
+    # Only the width of the features matters, so one number stands for all of them.
     width = torch.zeros(1, dtype=torch.int32)
     data = Data(x=width.expand(part.x.shape), edge_index=part.edge_index)
     for name in ("edge_attr", "edge_weight"):

@@ -18,7 +18,7 @@ class PairRows:
     """Pairs of nodes, in the order of the file."""
 
     owner: Tensor
-    """`[pairs]`: the number of the graph that each lies in."""
+    """`[pairs]`: the number of the graph of each pair."""
     nodes: Tensor
     """`[2, pairs]`: source and target, as numbers of the nodes within their graph."""
 
@@ -35,14 +35,14 @@ def node_places(graph: Data) -> dict[str, int]:
 
 
 def expected_names(known: Iterable[str], most: int = 5) -> str:
-    """The first names, for a sentence that says what was expected."""
+    """The first names, for an error message."""
     names = list(known)
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"one of {', '.join(map(repr, islice(names, most)))}{more}" if names else "none at all"
 
 
 def read_pairs(path: Path, graphs: Sequence[Data]) -> list[Tensor]:
-    """The pairs of nodes that a table names: for each graph `[2, pairs]`, in the order of the file.
+    """The pairs of nodes of a table: for each graph `[2, pairs]`, in the order of the file.
 
     See :func:`read_pair_rows`, which keeps the order over all graphs.
     """
@@ -57,8 +57,8 @@ def read_pairs(path: Path, graphs: Sequence[Data]) -> list[Tensor]:
 def read_pair_rows(path: Path, graphs: Sequence[Data]) -> PairRows:
     """Reads a table with the columns source and target and, if there are many graphs, graph.
 
-    Graphs and nodes go by their names in the user's files; those of a dataset by name are numbers, from 0. Every bad
-    row is reported, in one :class:`idgnn.graphs.files.text.BadRows`.
+    Graphs and nodes have the names of the user's files; those of a dataset by name are numbers, from 0. Every bad row
+    is reported, in one :class:`idgnn.graphs.files.text.BadRows`.
     """
     import torch
 
@@ -69,15 +69,15 @@ def read_pair_rows(path: Path, graphs: Sequence[Data]) -> PairRows:
     table = read_edge_table(path, bad)
     if not table.many and len(graphs) != 1:
         raise ValueError(
-            f"{path} has no column 'graph', and there are {len(graphs)} graphs. Say there which graph each pair is in."
+            f"{path} has no column 'graph', and there are {len(graphs)} graphs. Add the graph of each pair."
         )
     graph_of = graph_places(graphs) if table.many else {name: 0 for name in table.graph}
-    node_of: dict[int, dict[str, int]] = {}  # of the graphs that are mentioned
+    node_of: dict[int, dict[str, int]] = {}  # for each graph that a row names
     owner: list[int] = []
     ends: list[tuple[int, int]] = []
     for line, name, source, target in zip(table.lines, table.graph, table.source, table.target, strict=True):
         if name not in graph_of:
-            if name:  # that a cell is empty has been said already, here and below
+            if name:  # an empty cell has been reported already, here and below
                 what = f"there is no graph {name!r}, expected {expected_names(graph_of)}"
                 bad.append(BadRow(path, line, what))
             continue

@@ -55,11 +55,11 @@ class Predict(NewGraphs):
 
     idgnn predict runs/my-run --edges new.csv --nodes new_nodes.csv --output predictions.csv
 
-    Graphs of any size: colors are for as many nodes at a time as fit into --memory, beside the plain states of all.
+    Graphs may have any size: as many nodes are colored at a time as fit into --memory.
     """
 
     batch_size: int = 128
-    """Graphs at a time; halved by itself when memory runs out."""
+    """Graphs per batch; halved when memory runs out."""
     output: Output = Path("predictions.csv")
     """Where the table is written: .csv, .parquet or .npz."""
 
@@ -87,12 +87,12 @@ class Embed(NewGraphs):
 
     idgnn embed runs/my-run --edges new.csv --nodes new_nodes.csv --output embeddings.npz
 
-    Graphs of any size: colors are for as many nodes at a time as fit into --memory, beside the plain states of all. If
-    it is stopped, even by kill -9, the same command goes on where it stopped.
+    Graphs may have any size: as many nodes are colored at a time as fit into --memory. If it is stopped, even by
+    kill -9, the same command continues where it stopped.
     """
 
     output: Output = Path("embeddings.npz")
-    """Where they are written: .npz (one array), .csv or .parquet (a column for each number)."""
+    """Where they are written: .npz (one array), .csv or .parquet (a column per number)."""
 
     def __call__(self) -> None:
         """Writes a row for each node or pair."""
@@ -112,7 +112,7 @@ class Embed(NewGraphs):
                 partial=partial,
             )
         except KeyboardInterrupt:
-            print("Stopped. The same command goes on where it stopped.")
+            print("Stopped. The same command continues where it stopped.")
             raise
         if self.output.suffix == ".npz":
             numbers: Table = {"embedding": list(embedding.numpy())}

@@ -21,7 +21,7 @@ PICTURE = "curves.png"
 
 
 class TrainingProgress(Callback):
-    """Shows a bar on a terminal, and now and then a line where there is none."""
+    """Shows a progress bar on a terminal, and otherwise a line for every tenth of the epochs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.console = folder, Console()
@@ -38,7 +38,7 @@ class TrainingProgress(Callback):
         self.task: rich.progress.TaskID | None = None
 
     def begin(self, record: dict[str, Any], num_parameters: int) -> None:
-        """Says what is trained."""
+        """Prints what is trained."""
         dataset, settings = record["dataset"], record["settings"]
         model, options = settings["model"], settings["training"]
         self.console.print(
@@ -54,7 +54,7 @@ class TrainingProgress(Callback):
             self.task = self.bar.add_task("", total=self.total, numbers="")
 
     def epoch(self, epoch: Epoch) -> None:
-        """Moves the bar."""
+        """Updates the bar."""
         if epoch.metrics.get("valid"):
             self.metric, self.value = next(iter(epoch.metrics["valid"].items()))
         shown = "" if self.value is None else f"{self.metric} {self.value:.4f}  "
@@ -65,17 +65,17 @@ class TrainingProgress(Callback):
             self.console.print(f"epoch {epoch.epoch}/{self.total}  {numbers}", highlight=False)
 
     def end(self, result: dict[str, Any] | None) -> None:
-        """Takes the bar away; if the run is not finished, says how to go on."""
+        """Removes the bar; after Ctrl-C, prints how to resume the run."""
         if self.task is not None:
             self.bar.stop()
         if isinstance(sys.exception(), KeyboardInterrupt) and (self.folder / "run.json").is_file():
             self.console.print(
-                f"Stopped. To go on: {command()} train --resume {self.folder}", soft_wrap=True, highlight=False
+                f"Stopped. To continue: {command()} train --resume {self.folder}", soft_wrap=True, highlight=False
             )
 
 
 def show_runs(runs: Sequence[Run]) -> None:
-    """Prints the metrics of all runs, draws their learning curves, and names the folders."""
+    """Prints the metrics of all runs, draws their learning curves, and prints their folders."""
     console, metric = Console(), runs[0].result["metric"]
     table = Table("part", "metric", "last epoch", "best epoch on valid", title=f"{metric} counts")
     for part in (name for name in runs[0].result["last"] if name != "epoch"):
@@ -91,7 +91,7 @@ def show_runs(runs: Sequence[Run]) -> None:
 
 
 def draw(run: Run, path: Path) -> None:
-    """Loss and the metric that counts over the epochs."""
+    """Draws the loss and the main metric over the epochs."""
     import matplotlib
 
     matplotlib.use("Agg")
