@@ -45,7 +45,7 @@ def test_every_verb_has_help_with_an_example(verb, capsys):
 
 @pytest.mark.parametrize("verb", _VERBS)
 def test_none_is_no_choice_in_help(verb, capsys):
-    """It stands for an option that is left out."""
+    """None means that an option is left out."""
     with pytest.raises(SystemExit):
         main([verb, "--help"])
     assert "{None" not in capsys.readouterr().out
@@ -131,7 +131,7 @@ def test_warnings_of_other_kinds_are_shown_as_python_shows_them(capsys, monkeypa
     assert capsys.readouterr() == ("RuntimeWarning: overflow\n", "")
 
 
-def test_the_version_is_told(capsys):
+def test_the_version_is_printed(capsys):
     main(["--version"])
     assert capsys.readouterr().out.startswith("idgnn:")
 

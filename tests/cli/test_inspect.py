@@ -95,7 +95,7 @@ def test_costs_stop_in_time_and_say_so(files: list[str], capsys: Said) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["-1", "nan"])
-def test_costs_are_not_counted_for_less_than_no_time(files: list[str], capsys: Said, seconds: str) -> None:
+def test_an_invalid_time_limit_is_refused(files: list[str], capsys: Said, seconds: str) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["inspect", *files, "--seconds", seconds])
     assert stop.value.code == 2
@@ -161,7 +161,7 @@ def test_what_cannot_be_drawn(files: list[str], capsys: Said, arguments: list[st
     assert sentence in fails(capsys, ["inspect", *files, *arguments])
 
 
-def test_a_crowd_is_not_drawn_but_its_quiet_corners_are(tmp_path: Path, capsys: Said) -> None:
+def test_a_large_graph_is_drawn_only_near_the_node(tmp_path: Path, capsys: Said) -> None:
     star = "".join(f"hub,{i}\n" for i in range(400)) + "0,far\nfar,away\n"
     (tmp_path / "star.csv").write_text(star)
     arguments = ["inspect", "--edges", str(tmp_path / "star.csv"), "--picture", str(tmp_path / "star.png")]

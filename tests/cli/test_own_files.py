@@ -157,7 +157,7 @@ def test_bad_rows_are_all_named(club, capsys):
     assert "edges.csv:3:" in said and "edges.csv:4:" in said
 
 
-def test_ctrl_c_leaves_a_run_that_can_go_on(club):
+def test_ctrl_c_leaves_a_run_that_can_be_resumed(club):
     process = subprocess.Popen(
         [*IDGNN, *TRAIN, "--epochs", "3000"],
         cwd=club,
@@ -206,7 +206,7 @@ def test_resume(club, capsys):
     assert (half / "predictions.csv").read_text() == (whole / "predictions.csv").read_text()
 
 
-def test_whole_numbers_are_quantities_if_quantities_are_asked_for(club):
+def test_whole_numbers_are_quantities_in_a_regression(club):
     with (club / "nodes.csv").open(encoding="utf-8") as file:
         lines = [line.rstrip("\n").rsplit(",", 1)[0] for line in file]
     ages = ["age", *(("NA", "20", "30", "100")[i % 4] for i in range(len(lines) - 1))]
@@ -263,7 +263,7 @@ def test_an_output_that_cannot_be_written_is_one_sentence(club, capsys):
     assert stop.value.code == 2 and "cannot be written" in said and "Errno" not in said
 
 
-def test_a_run_can_go_on_from_another_folder(club, monkeypatch):
+def test_a_run_can_be_resumed_from_another_folder(club, monkeypatch):
     from idgnn.training.record import RunFolder
 
     main([*TRAIN, "--epochs", "1"])

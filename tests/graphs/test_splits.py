@@ -28,7 +28,7 @@ def test_other_seeds_give_other_splits() -> None:
 
 
 @pytest.mark.parametrize("fractions", [(1.0,), (0.5, 0.4), (1.2, -0.2), (0.25,) * 4])
-def test_fractions_that_are_none_are_refused(fractions: tuple[float, ...]) -> None:
+def test_invalid_fractions_are_refused(fractions: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="expected 2 or 3 positive numbers"):
         random_split(100, fractions)
 

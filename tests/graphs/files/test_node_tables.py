@@ -18,7 +18,7 @@ def with_nodes(tmp_path, nodes: str, **changes) -> FileSource:
     return FileSource(write(tmp_path / "e.csv", EDGES), nodes=write(tmp_path / "n.csv", nodes), **changes)
 
 
-def test_features_stand_in_the_order_of_the_node_table(tmp_path):
+def test_features_are_in_the_order_of_the_node_table(tmp_path):
     source = with_nodes(tmp_path, "age,node,color\n3,c,red\n1.5,b,\n-2,a,blue\n7,z,red\n")
     graph = only(source)
     assert graph.node_name == ["c", "b", "a", "z"]

@@ -31,17 +31,17 @@ def test_the_smallest_come_first_and_ties_by_index() -> None:
     assert chosen(select(dataset(), smallest=4)) == [5, 0, 2, 3]
 
 
-def test_graphs_below_fill_up_the_number_by_index() -> None:
+def test_graphs_with_fewer_edges_complete_the_number_by_index() -> None:
     assert chosen(select(dataset(), min_edges=20, smallest=4)) == [4, 1, 0, 2]
     assert chosen(select(dataset(), min_edges=20, min_nodes=5, smallest=4)) == [4, 1, 2, 5]
 
 
-def test_the_split_follows() -> None:
+def test_the_provided_split_is_renumbered() -> None:
     result = select(dataset(), min_nodes=5)  # 1, 2, 4, 5
     assert {part: ids.tolist() for part, ids in result.provided_split.items()} == {"train": [3, 0], "valid": [1, 2]}
 
 
-def test_asking_for_too_much_is_refused() -> None:
+def test_impossible_selections_are_refused() -> None:
     with pytest.raises(
         ValueError, match="smallest is 5, expected a number from 1 to 4, the graphs of some with at least 5"
     ):
