@@ -7,6 +7,9 @@ from typing import Annotated, Literal
 
 import tyro
 
+from idgnn.graphs.catalog import CATALOG, NAMES, find
+from idgnn.graphs.raw_files import expected, fetch, is_available, locate, verify
+
 Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]")]
 
 
@@ -28,9 +31,6 @@ class DataVerb:
 
     def __call__(self) -> None:
         """Does the action for every dataset, and then reports all errors."""
-        from idgnn.graphs.catalog import CATALOG, NAMES
-        from idgnn.graphs.raw_files import is_available
-
         if self.action == "list":
             _show(self.names or NAMES)
             return
@@ -55,9 +55,6 @@ def _show(names: tuple[str, ...]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from idgnn.graphs.catalog import find
-    from idgnn.graphs.raw_files import is_available
-
     entries = [find(name) for name in names]
     cited = list(dict.fromkeys(entry.citation for entry in entries))
     table = Table("name", "graphs", "kind", "labels for the tasks", "here", "cite", show_lines=True)
@@ -75,9 +72,6 @@ def _show(names: tuple[str, ...]) -> None:
 
 
 def _fetch(name: str) -> None:
-    from idgnn.graphs.catalog import find
-    from idgnn.graphs.raw_files import fetch, is_available, locate
-
     entry = find(name)
     if entry.folder is None:
         print(f"{entry.name}: is generated, there is nothing to fetch")
@@ -91,9 +85,6 @@ def _fetch(name: str) -> None:
 
 
 def _verify(name: str) -> None:
-    from idgnn.graphs.catalog import find
-    from idgnn.graphs.raw_files import expected, verify
-
     entry = find(name)
     problems = verify(name)
     if problems:

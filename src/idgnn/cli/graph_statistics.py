@@ -1,4 +1,4 @@
-"""Statistics of graphs, and the cost of ID-GNN-Full on them within a time limit."""
+"""Tables of the statistics of graphs, and of the cost of ID-GNN-Full on them, counted within a time limit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from time import perf_counter
 
 import psutil
 import torch
+from rich.filesize import decimal
+from rich.markup import escape
+from rich.table import Table
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -18,40 +21,54 @@ from idgnn.identity.cost import IdentityCost, identity_cost
 from idgnn.identity.walks.blocks import connected_components
 from idgnn.tasks.part import Part
 
+MOST_LAYERS = 6
 MOST_CLASSES = 12  # whose sizes are shown one by one
 GROWTH = 32  # of a sample: the costs of all samples together are a fraction of the whole
 
 
-def sizes(part: Part) -> Iterator[tuple[str, ...]]:
-    """Rows of name, total, mean, minimum and maximum: of graphs, nodes, edges and degrees."""
+def size_table(dataset: Dataset, part: Part) -> Table:
+    """Total, mean, minimum and maximum of the nodes, edges and degrees."""
+    table = Table("", "total", "mean", "least", "most", title=escape(dataset.name))
+    for column in table.columns[1:]:
+        column.justify = "right"
     nodes = torch.bincount(part.owner, minlength=part.num_graphs)
     edges = torch.bincount(part.owner[part.edge_index[0]], minlength=part.num_graphs)
     undirected = is_symmetric(part.edge_index, part.owner.numel())
-    yield "graphs", f"{part.num_graphs:,}", "", "", ""
-    yield "nodes", f"{int(nodes.sum()):,}", *_spread(nodes)
-    yield f"edges{', both directions counted' * undirected}", f"{int(edges.sum()):,}", *_spread(edges)
-    for end, name in ((1, "degree" if undirected else "in-degree"), *(() if undirected else ((0, "out-degree"),))):
-        degree = torch.bincount(part.edge_index[end], minlength=part.owner.numel())
-        yield name, "", *_spread(degree)
+    table.add_row("graphs", f"{part.num_graphs:,}")
+    table.add_row("nodes", f"{int(nodes.sum()):,}", *_spread(nodes))
+    table.add_row(f"edges{', both directions counted' * undirected}", f"{int(edges.sum()):,}", *_spread(edges))
+    for end, name in ((1, "degree"),) if undirected else ((1, "in-degree"), (0, "out-degree")):
+        table.add_row(name, "", *_spread(torch.bincount(part.edge_index[end], minlength=part.owner.numel())))
+    return table
 
 
-def facts(dataset: Dataset, part: Part) -> Iterator[tuple[str, str]]:
-    """Rows of name and value: the shape of the graphs, their features and their labels."""
-    (source, target), num_nodes = part.edge_index, part.owner.numel()
-    directed = not is_symmetric(part.edge_index, num_nodes)
-    yield "directed", "yes: some edges have no reverse" if directed else "no: every edge has its reverse"
-    yield "connected", _connected(part)
-    isolated = num_nodes - torch.unique(part.edge_index).numel()
-    yield "isolated nodes", f"{isolated:,}"
-    yield "self-loops", f"{int((source == target).sum()):,}"
-    yield "duplicate edges", f"{num_repeated_edges(part.edge_index, num_nodes):,}"
-    no_columns = dataset.schema is not None and not dataset.schema.node
-    yield "node features", "none: every node gets the number 1" if no_columns else f"{part.x.size(1):,}"
-    yield "edge features", "none" if part.edge_attr is None else f"{part.edge_attr.size(1):,}"
-    yield "edge weights", "no" if part.edge_weight is None else "yes"
-    yield from _labels(dataset, part)
-    for name, ids in dataset.provided_split.items():
-        yield f"split: {name}", f"{ids.numel():,}"
+def fact_table(dataset: Dataset, part: Part) -> Table:
+    """The shape of the graphs, their features and their labels."""
+    table = Table(show_header=False)
+    for name, value in _facts(dataset, part):
+        table.add_row(escape(name), escape(value))
+    return table
+
+
+def cost_table(part: Part, seconds: float) -> tuple[Table, str | None]:
+    """The cost for each number of layers, and a sentence about those that are left out."""
+    # Only the width of the features matters, so they are replaced by views of a single number.
+    width = torch.zeros(1, dtype=torch.int32)
+    data = Data(x=width.expand(part.x.shape), edge_index=part.edge_index)
+    for name in ("edge_attr", "edge_weight"):
+        if (values := getattr(part, name)) is not None:
+            data[name] = width.expand(values.shape)
+    title = "cost of ID-GNN-Full, before it is built"
+    table = Table("layers K", "rows", "times the nodes", "edges", "size", title=title)
+    for column in table.columns:
+        column.justify = "right"
+    for num_layers, cost in enumerate(identity_costs(data, MOST_LAYERS, seconds), 1):
+        if isinstance(cost, LeftOut):
+            left = f"K = {num_layers}{f' to {MOST_LAYERS}' if num_layers < MOST_LAYERS else ''}"
+            return table, f"{left} left out: {cost.why}."
+        times = f"{cost.rows / max(part.owner.numel(), 1):,.1f}"
+        table.add_row(str(num_layers), f"{cost.rows:,}", times, f"{cost.edges:,}", decimal(cost.bytes))
+    return table, None
 
 
 @dataclass(frozen=True)
@@ -75,6 +92,24 @@ def identity_costs(data: Data, most_layers: int, seconds: float) -> Iterator[Ide
         if cost.bytes > free:
             yield LeftOut(f"{num_layers} layers would take more memory than the {free / 2**30:.1f} GiB that are free")
             return
+
+
+def _facts(dataset: Dataset, part: Part) -> Iterator[tuple[str, str]]:
+    (source, target), num_nodes = part.edge_index, part.owner.numel()
+    directed = not is_symmetric(part.edge_index, num_nodes)
+    yield "directed", "yes: some edges have no reverse" if directed else "no: every edge has its reverse"
+    yield "connected", _connected(part)
+    isolated = num_nodes - torch.unique(part.edge_index).numel()
+    yield "isolated nodes", f"{isolated:,}"
+    yield "self-loops", f"{int((source == target).sum()):,}"
+    yield "duplicate edges", f"{num_repeated_edges(part.edge_index, num_nodes):,}"
+    no_columns = dataset.schema is not None and not dataset.schema.node
+    yield "node features", "none: every node gets the number 1" if no_columns else f"{part.x.size(1):,}"
+    yield "edge features", "none" if part.edge_attr is None else f"{part.edge_attr.size(1):,}"
+    yield "edge weights", "no" if part.edge_weight is None else "yes"
+    yield from _labels(dataset, part)
+    for name, ids in dataset.provided_split.items():
+        yield f"split: {name}", f"{ids.numel():,}"
 
 
 def _spread(values: Tensor) -> tuple[str, str, str]:

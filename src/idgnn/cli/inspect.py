@@ -12,13 +12,7 @@ from idgnn.cli.arguments import File, Name, OwnFiles, read
 from idgnn.cli.pairs import expected_names, graph_places, node_places
 
 if TYPE_CHECKING:
-    from rich.table import Table
     from torch_geometric.data import Data
-
-    from idgnn.graphs.dataset import Dataset
-    from idgnn.tasks.part import Part
-
-MOST_LAYERS = 6
 
 
 @dataclass(frozen=True)
@@ -48,6 +42,7 @@ class Inspect:
         """Prints tables of statistics and costs, and draws the picture."""
         from rich.console import Console
 
+        from idgnn.cli.graph_statistics import cost_table, fact_table, size_table
         from idgnn.tasks.part import stack
 
         if self.picture is None and (self.graph is not None or self.node is not None):
@@ -59,9 +54,9 @@ class Inspect:
             self._draw(dataset.graphs, self.picture)
         part = stack("node", dataset.graphs)
         console = Console()
-        for table in _statistics(dataset, part):
-            console.print(table)
-        table, note = _costs(part, self.seconds)
+        console.print(size_table(dataset, part))
+        console.print(fact_table(dataset, part))
+        table, note = cost_table(part, self.seconds)
         console.print(table)
         if note is not None:
             console.print(note, highlight=False, soft_wrap=True)
@@ -82,48 +77,3 @@ class Inspect:
         if node is None or not nodes:
             raise ValueError(f"--node is {self.node!r}, expected {expected_names(nodes)}.")
         draw_identity_graph(graphs[number], node, self.layers, list(nodes), path)
-
-
-def _statistics(dataset: Dataset, part: Part) -> tuple[Table, Table]:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from idgnn.cli.graph_statistics import facts, sizes
-
-    numbers = Table("", "total", "mean", "least", "most", title=escape(dataset.name))
-    for column in numbers.columns[1:]:
-        column.justify = "right"
-    for row in sizes(part):
-        numbers.add_row(*row)
-    words = Table(show_header=False)
-    for name, value in facts(dataset, part):
-        words.add_row(escape(name), escape(value))
-    return numbers, words
-
-
-def _costs(part: Part, seconds: float) -> tuple[Table, str | None]:
-    import torch
-    from rich.filesize import decimal
-    from rich.table import Table
-    from torch_geometric.data import Data
-
-    from idgnn.cli.graph_statistics import LeftOut, identity_costs
-
-    # Only the width of the features matters, so one number stands for all of them.
-    width = torch.zeros(1, dtype=torch.int32)
-    data = Data(x=width.expand(part.x.shape), edge_index=part.edge_index)
-    for name in ("edge_attr", "edge_weight"):
-        if (values := getattr(part, name)) is not None:
-            data[name] = width.expand(values.shape)
-    table = Table(
-        "layers K", "rows", "times the nodes", "edges", "size", title="cost of ID-GNN-Full, before it is built"
-    )
-    for column in table.columns:
-        column.justify = "right"
-    for num_layers, cost in enumerate(identity_costs(data, MOST_LAYERS, seconds), 1):
-        if isinstance(cost, LeftOut):
-            left = f"K = {num_layers}{f' to {MOST_LAYERS}' if num_layers < MOST_LAYERS else ''}"
-            return table, f"{left} left out: {cost.why}."
-        times = f"{cost.rows / max(part.owner.numel(), 1):,.1f}"
-        table.add_row(str(num_layers), f"{cost.rows:,}", times, f"{cost.edges:,}", decimal(cost.bytes))
-    return table, None
