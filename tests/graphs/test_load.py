@@ -15,7 +15,7 @@ from idgnn.graphs.catalog import CATALOG, find
 from idgnn.graphs.dataset import checksum, select
 from idgnn.graphs.labels import node_clustering
 from idgnn.graphs.load import load, read_molhiv, read_molhiv_split
-from idgnn.graphs.raw_files import expected, fetch, is_available, verify
+from idgnn.graphs.raw_files import expected, fetch, file_problems, is_available
 from idgnn.graphs.splits import provided
 
 # Graphs, nodes, columns of edge_index, of x and of edge_attr, classes: as published.
@@ -139,7 +139,7 @@ def test_the_folder_of_the_user_is_never_written_to(copied: Callable[[str], Path
     for name in names:
         load(name)
         fetch(name)
-        assert is_available(name) and verify(name) == []
+        assert is_available(name) and file_problems(name) == []
     assert state() == before
 
 
@@ -152,7 +152,7 @@ def test_other_files_are_refused_unless_asked_for(copied: Callable[[str], Path],
     assert len(load("MUTAG", verify=False)) == 188
     with pytest.raises(ValueError, match="1 of the files of MUTAG"):
         load("MUTAG")  # what was kept of the other files is not mistaken for the right ones
-    (problem,) = verify("MUTAG")
+    (problem,) = file_problems("MUTAG")
     assert "MUTAG_node_labels.txt has the SHA-256" in problem
     with pytest.raises(ValueError, match="not what was expected"):
         fetch("MUTAG")
@@ -175,7 +175,7 @@ def test_without_files_and_network_a_sentence_says_what_to_do(name: str, offline
     ):
         load(name)
     assert not is_available(name)
-    assert "idgnn data fetch" in verify(name)[0]
+    assert "idgnn data fetch" in file_problems(name)[0]
     assert [path for path in cache.rglob("*") if path.is_file()] == []
 
 
@@ -204,7 +204,7 @@ def test_a_download_is_put_where_it_is_found_again(
         patched.setenv("IDGNN_DATA", str(cache / "nowhere"))
         assert not is_available(name)
         fetch(name)
-        assert is_available(name) and verify(name) == []
+        assert is_available(name) and file_problems(name) == []
         downloaded = load(name).checksum()
         number = len(asked)
         load(name)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import tyro
 
 from idgnn.graphs.catalog import CATALOG, NAMES, find
-from idgnn.graphs.raw_files import expected, fetch, is_available, locate, verify
+from idgnn.graphs.raw_files import expected, fetch, file_problems, is_available, locate
 
 Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]")]
 
@@ -86,7 +86,7 @@ def _fetch(name: str) -> None:
 
 def _verify(name: str) -> None:
     entry = find(name)
-    problems = verify(name)
+    problems = file_problems(name)
     if problems:
         print(f"{entry.name}: wrong")
         raise ValueError("\n".join(problems))

@@ -152,7 +152,7 @@ class Reproduce:
         return [spec for spec in specs if dataset_of(spec.job) not in reasons], left_out
 
     def _print_end(self, progress: GridProgress, store: Store, interrupted: bool, left_out: list[Spec]) -> None:
-        from idgnn.cli.grid_display import print_left_out
+        from idgnn.cli.grid_display import name_of, print_left_out
 
         label, end = self._label(), progress.latest
         left = len(end.waiting) + len(end.running)
@@ -161,7 +161,7 @@ class Reproduce:
         where = f" Results are in {store.path}." if store.path.exists() else ""
         print(f"{label}{len(end.done)} done, {len(end.failed)} failed{late}.{where}")
         for spec, error in end.failed[:_MOST_FAILURES]:
-            print(f"{label}failed: {spec.table} {spec.column} {spec.row} {spec.protocol} seed {spec.seed}: {error}")
+            print(f"{label}failed: {name_of(spec)}: {error}")
         print_left_out(left_out, label)
         if left or end.failed or left_out:
             print(f"{label}What is not done is run by the same command.")

@@ -83,7 +83,7 @@ def is_available(name: str) -> bool:
     return entry.folder is None or locate(entry) is not None
 
 
-def verify(name: str) -> list[str]:
+def file_problems(name: str) -> list[str]:
     """The problems of the raw files of a dataset, a sentence each; an empty list if there are none."""
     entry = find(name)
     if entry.folder is None:
@@ -122,7 +122,7 @@ def fetch(name: str) -> None:
     entry = find(name)
     if entry.folder is not None:
         ensure(entry)
-    problems = verify(name)
+    problems = file_problems(name)
     if problems:
         raise ValueError(f"{entry.name} was fetched, but is not what was expected. {' '.join(problems)}")
 
