@@ -206,7 +206,9 @@ def _standardized(problem: Problem, schema: Schema) -> Problem:
         for name, columns in (("x", schema.node), ("edge_attr", schema.edge)):
             features = getattr(given, name)
             if features is not None and columns:
-                values[name] = done.setdefault(id(features), standardize(columns, features))
+                if id(features) not in done:
+                    done[id(features)] = standardize(columns, features)
+                values[name] = done[id(features)]
         return replace(given, **values)
 
     held_out = {name: part(each) for name, each in problem.held_out.items()}
