@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from idgnn.graphs.load import load as load_dataset
-    from idgnn.graphs.settings import FileSource
+    from idgnn.graphs.sources import FileSource
     from idgnn.identity.cost import identity_cost
     from idgnn.identity.cycle_counts import cycle_counts
     from idgnn.identity.cycle_features import AddCycleCounts
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _MODULE_OF = {
     "AddCycleCounts": "idgnn.identity.cycle_features",
-    "FileSource": "idgnn.graphs.settings",
+    "FileSource": "idgnn.graphs.sources",
     "GraphHead": "idgnn.models.heads",
     "IDGNN": "idgnn.models.idgnn",
     "IdentityConv": "idgnn.layers.identity_conv",

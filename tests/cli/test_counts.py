@@ -8,9 +8,9 @@ import pytest
 
 from idgnn.cli.main import main
 from idgnn.cli.pairs import read_pair_rows, read_pairs
-from idgnn.graphs.files.bad_rows import BadRows
 from idgnn.graphs.files.read import read_files
-from idgnn.graphs.settings import FileSource
+from idgnn.graphs.files.text import BadRows
+from idgnn.graphs.sources import FileSource
 
 NAMES = ["Ann", "Bob", "Cy", "Dee, Jr."]
 A = np.array([[0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 0, 1], [0, 0, 1, 0]])
@@ -79,7 +79,7 @@ def test_pairs_are_answered_in_the_order_of_their_table(tmp_path: Path) -> None:
     ]
 
 
-def test_counts_of_pairs_that_are_rounded_are_told_and_their_logarithms_are_not(
+def test_rounded_counts_of_pairs_are_a_warning_and_their_logarithms_are_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     edges, pairs = written(tmp_path, "e.csv", ONE), written(tmp_path, "p.txt", "Ann Bob\nCy Cy\n")
@@ -149,7 +149,7 @@ def test_every_bad_row_of_a_pair_table_is_reported(tmp_path: Path, capsys: pytes
         (["--edges", "{e}", "--pairs", "nowhere.csv"], "there is no file nowhere.csv"),
     ],
 )
-def test_what_the_user_can_put_right_is_one_sentence(
+def test_mistakes_of_the_user_are_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
 ) -> None:
     files = {

@@ -89,11 +89,11 @@ def test_verify_tells_right_files_from_wrong_ones(empty: Path, data_dir: Path, c
     assert out == "Cora: wrong\nPTC_MR: 5 files as expected\n" and "idgnn data fetch Cora" in err
 
 
-def test_fetch_goes_on_after_a_problem(empty: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetch_continues_after_a_problem(empty: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise OSError("the cable is out")
 
-    monkeypatch.setattr("idgnn.graphs.download.download_url", broken)
+    monkeypatch.setattr("torch_geometric.data.download_url", broken)
     out, err = fails(capsys, ["data", "fetch", "Cor", "ba", "MUTAG", "smallworld"])
     unknown, released, download = err.splitlines()
     assert unknown.startswith("idgnn: there is no dataset 'Cor'. Did you mean Cora?")
@@ -110,7 +110,7 @@ def test_fetch_says_where_files_are_that_are_here(empty: Path, data_dir: Path, c
     assert capsys.readouterr().out == f"MUTAG: is in {empty / 'TUDataset/MUTAG/raw'}, 5 files as expected\n"
 
 
-def test_what_to_fetch_must_be_said(empty: Path, capsys: Said) -> None:
+def test_fetch_needs_names_of_datasets(empty: Path, capsys: Said) -> None:
     assert "idgnn data fetch ENZYMES" in fails(capsys, ["data", "fetch"])[1]
-    assert "expected one of list, fetch, verify. Did you mean fetch?" in fails(capsys, ["data", "fetsch"])[1]
+    assert "invalid choice 'fetsch'" in fails(capsys, ["data", "fetsch"])[1]
     assert "no dataset 'Cor'" in fails(capsys, ["data", "list", "Cor"])[1]

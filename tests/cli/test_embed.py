@@ -55,7 +55,7 @@ def test_little_memory_changes_nothing(folder, capsys):
     assert not list(folder.glob(".*"))  # nothing is left behind
 
 
-def test_it_goes_on_after_kill_9(folder, capsys):
+def test_it_continues_after_kill_9(folder, capsys):
     main(command(folder, "expected.npz"))
     arguments = command(folder, "killed.npz", "--memory", SMALL)
     note = folder / ".killed.npz.partial.json"

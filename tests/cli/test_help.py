@@ -1,9 +1,11 @@
 """Help answers at once, because nothing heavy is imported before a verb runs."""
 
+import contextlib
 import io
 import subprocess
 import sys
 import time
+import warnings
 
 import pytest
 
@@ -43,7 +45,7 @@ def test_every_verb_has_help_with_an_example(verb, capsys):
 
 @pytest.mark.parametrize("verb", _VERBS)
 def test_none_is_no_choice_in_help(verb, capsys):
-    """It stands for an option that is left out."""
+    """None means that an option is left out."""
     with pytest.raises(SystemExit):
         main([verb, "--help"])
     assert "{None" not in capsys.readouterr().out
@@ -53,28 +55,83 @@ def test_none_is_no_choice_in_help(verb, capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--lr", "x"], "--lr: 'x' was given, expected a number."),
-        (["--taks", "node-clustering"], "Unrecognized options: --taks, node-clustering. Did you mean --task?"),
-        (["--keep", "bets"], "--keep is 'bets', expected one of last, best. Did you mean best?"),
-        (["--epochs"], "Missing value for argument '--epochs'. Expected 1 values."),
+        (["train", "--lr", "x"], "Error parsing --lr: 'x' was given, expected a number."),
+        (["train", "--epochs", "1.5"], "Error parsing --epochs: '1.5' was given, expected a whole number."),
+        (["train", "--width", "1.5"], "Error parsing --width: '1.5' was given, expected a whole number."),
+        (["train", "--seeds", "0", "x"], "Error parsing --seeds: 'x' was given, expected a whole number."),
+        (
+            ["train", "--task", "dancing"],
+            "invalid choice 'dancing' for argument '--task'. Expected one of ('node-class",
+        ),
+        (["train", "--keep", "bets"], "invalid choice 'bets' for argument '--keep'. Expected one of ('last', 'best')."),
+        (["train", "--taks", "x"], "Unrecognized options: --taks, x"),
+        (["train", "--epochs"], "Missing value for argument '--epochs'."),
+        (["train", "--epochs", "0"], "epochs is 0, expected a whole number of at least 1."),
+        (["train", "--split", "folds", "--test", "0.1"], "test is for a random split"),
+        (["predict"], "Missing from idgnn predict: RUN"),
+        (["reproduce", "table9"], "invalid choice 'table9' for argument 'what'. Expected one of ('list', 'table1',"),
+        (["reproduce", "table2", "--jobs", "x"], "Error parsing --jobs: 'x' was given, expected a whole number."),
     ],
 )
-def test_of_the_box_that_tyro_draws_one_sentence_is_kept(arguments, sentence, encoding, capsys, monkeypatch):
+def test_mistakes_in_arguments_are_reported_with_what_was_expected(arguments, sentence, encoding, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    said = " ".join(word for word in capsys.readouterr().err.split() if word.strip("│|"))
+    assert stop.value.code == 2
+    assert (sentence in said and f"idgnn {arguments[0]} --help" in said) or "idgnn --help" in said
+
+
+def test_an_option_that_is_spelled_wrong_is_suggested(capsys):
     with pytest.raises(SystemExit):
-        main(["train", *arguments])
-    assert capsys.readouterr().err == f"idgnn: {sentence} See idgnn train --help.\n"
+        main(["train", "--taks", "node-clustering"])
+    said = capsys.readouterr().err
+    assert "Perhaps you meant:" in said and "--task {" in said
 
 
 @pytest.mark.parametrize("option", [["--label", "club"], ["--directed"]])
-def test_an_option_of_another_verb_is_not_what_was_meant(option, capsys):
+def test_an_option_of_another_verb_is_not_suggested(option, capsys):
     with pytest.raises(SystemExit):
         main(["predict", "runs/mine", *option])
     said = capsys.readouterr().err
-    assert option[0] in said and "Did you mean" not in said
+    assert f"Unrecognized options: {option[0]}" in said and "Perhaps" not in said
 
 
-def test_the_version_is_told(capsys):
+def warn_and(end):
+    def verb():
+        warnings.warn("check your edges", UserWarning, stacklevel=2)
+        warnings.warn("for programmers", FutureWarning, stacklevel=2)
+        end()
+
+    return verb
+
+
+def fail():
+    raise ValueError("wrong")
+
+
+@pytest.mark.parametrize("end", [lambda: None, fail, sys.exit], ids=["success", "error", "exit"])
+def test_warnings_are_notes_while_a_command_runs_and_as_before_afterwards(end, capsys, monkeypatch):
+    monkeypatch.setattr(module, "_parse", lambda given: warn_and(end))
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        show, filters = warnings.showwarning, list(warnings.filters)
+        with contextlib.suppress(SystemExit):
+            main(["env"])
+        assert warnings.showwarning is show and warnings.filters == filters
+    assert capsys.readouterr().err.splitlines()[0] == "idgnn: note: check your edges"
+
+
+def test_warnings_of_other_kinds_are_shown_as_python_shows_them(capsys, monkeypatch):
+    monkeypatch.setattr(module, "_parse", lambda given: lambda: warnings.warn("overflow", RuntimeWarning, stacklevel=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, category, *place: print(f"{category.__name__}: {message}")
+        main(["env"])
+    assert capsys.readouterr() == ("RuntimeWarning: overflow\n", "")
+
+
+def test_the_version_is_printed(capsys):
     main(["--version"])
     assert capsys.readouterr().out.startswith("idgnn:")
 

@@ -8,8 +8,8 @@ import torch
 from torch_geometric.data import Data
 
 from idgnn import identity_cost
-from idgnn.cli.graph_layout import layout
-from idgnn.cli.identity_costs import LeftOut, identity_costs
+from idgnn.cli.graph_statistics import LeftOut, identity_costs
+from idgnn.cli.identity_picture import positions
 from idgnn.cli.main import main
 
 Said = pytest.CaptureFixture[str]
@@ -95,7 +95,7 @@ def test_costs_stop_in_time_and_say_so(files: list[str], capsys: Said) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["-1", "nan"])
-def test_costs_are_not_counted_for_less_than_no_time(files: list[str], capsys: Said, seconds: str) -> None:
+def test_an_invalid_time_limit_is_refused(files: list[str], capsys: Said, seconds: str) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["inspect", *files, "--seconds", seconds])
     assert stop.value.code == 2
@@ -112,7 +112,7 @@ def test_samples_do_not_change_the_costs() -> None:
 def test_costs_stop_at_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
     limit = type("Memory", (), {"available": identity_cost(data, 1).bytes})
-    monkeypatch.setattr("idgnn.cli.identity_costs.psutil.virtual_memory", lambda: limit)
+    monkeypatch.setattr("idgnn.cli.graph_statistics.psutil.virtual_memory", lambda: limit)
     *costs, last = identity_costs(data, most_layers=6, seconds=1000)
     assert costs == [identity_cost(data, 1), identity_cost(data, 2)]
     assert isinstance(last, LeftOut) and last.why.startswith("2 layers would take more memory")
@@ -161,7 +161,7 @@ def test_what_cannot_be_drawn(files: list[str], capsys: Said, arguments: list[st
     assert sentence in fails(capsys, ["inspect", *files, *arguments])
 
 
-def test_a_crowd_is_not_drawn_but_its_quiet_corners_are(tmp_path: Path, capsys: Said) -> None:
+def test_a_large_graph_is_drawn_only_near_the_node(tmp_path: Path, capsys: Said) -> None:
     star = "".join(f"hub,{i}\n" for i in range(400)) + "0,far\nfar,away\n"
     (tmp_path / "star.csv").write_text(star)
     arguments = ["inspect", "--edges", str(tmp_path / "star.csv"), "--picture", str(tmp_path / "star.png")]
@@ -171,10 +171,12 @@ def test_a_crowd_is_not_drawn_but_its_quiet_corners_are(tmp_path: Path, capsys: 
     assert (tmp_path / "star.png").is_file()
 
 
-def test_a_layout_keeps_the_distances_of_a_path_and_of_a_ring() -> None:
-    path = np.array(list(layout(range(6), [(i, i + 1) for i in range(5)]).values()))
-    apart = np.linalg.norm(path[:, None] - path[None], axis=-1)
-    np.testing.assert_allclose(apart, abs(np.subtract.outer(range(6), range(6))), atol=0.01)
-    ring = np.array(list(layout(range(8), [(i, (i + 1) % 8) for i in range(8)]).values()))
-    np.testing.assert_allclose(np.linalg.norm(ring, axis=1), np.linalg.norm(ring[0]), rtol=0.01)
-    assert layout([7], [(7, 7)]) == {7: (0.0, 0.0)}
+def test_edges_are_one_unit_long_on_average_and_a_path_does_not_cross_itself() -> None:
+    edges = [(i, i + 1) for i in range(5)]
+    path = positions(range(6), [*edges, (2, 2)])
+    assert np.mean([np.subtract(path[u], path[v]) @ np.subtract(path[u], path[v]) for u, v in edges]) < 1.2
+    assert np.mean([np.linalg.norm(np.subtract(path[u], path[v])) for u, v in edges]) == pytest.approx(1)
+    apart = [np.linalg.norm(np.subtract(path[0], path[v])) for v in range(6)]
+    assert apart == sorted(apart)
+    assert positions(range(6), [*edges, (2, 2)]) == path
+    assert list(positions([7], [(7, 7)])) == [7]

@@ -84,6 +84,34 @@ def test_new_nodes_are_read_as_the_old_ones_were(club):
     assert [row["node"] for row in rows(club / "new.csv")] == ["ann", "ben", "cid"]
 
 
+def test_features_are_standardized_by_the_graphs_of_the_training_part(club):
+    rng, graphs = np.random.default_rng(0), range(20)
+    ages = {f"g{graph}": rng.integers(20, 80, size=4).tolist() for graph in graphs}
+    edges = [(name, i, (i + 1) % 4) for name in ages for i in range(4)]
+    nodes = [(name, i, age) for name in ages for i, age in enumerate(ages[name])]
+    for path, table in (
+        ("e.csv", [("graph", "source", "target"), *edges]),
+        ("n.csv", [("graph", "id", "age"), *nodes]),
+    ):
+        with (club / path).open("w", newline="") as file:
+            csv.writer(file).writerows(table)
+    (club / "g.csv").write_text("graph,kind\n" + "".join(f"g{graph},{graph % 3}\n" for graph in graphs))
+    files = ["--edges", "e.csv", "--nodes", "n.csv"]
+    task = ["--graphs", "g.csv", "--label", "kind", "--task", "graph-classification", "--test", "0.2"]
+    main(["train", *files, *task, "--epochs", "2", "--width", "8"])
+    run = run_folder(club)
+    held_out = {row["graph"]: row["probability_1"] for row in rows(run / "predictions.csv")}
+    training = [age for name in ages if name not in held_out for age in ages[name]]
+    assert len(held_out) == 8 and len(training) == 48
+    (column,) = json.loads((run / "run.json").read_text())["dataset"]["schema"]["node"]
+    assert column["mean"] == pytest.approx(np.mean(training)) and column["scale"] == pytest.approx(np.std(training))
+
+    main(["predict", str(run), *files, "--output", "again.csv"])
+    predicted = {row["graph"]: row["probability_1"] for row in rows(club / "again.csv")}
+    for name, probability in held_out.items():
+        assert float(predicted[name]) == pytest.approx(float(probability), abs=1e-5)
+
+
 def test_pairs(club):
     main(["train", *FILES, "--ignore", "club", "--task", "link-prediction", "--epochs", "2", "--width", "8"])
     (club / "pairs.csv").write_text('source,target\n"member 0, Zürich","member 33, Zürich"\n')
@@ -102,16 +130,9 @@ def test_pairs(club):
         (["train", *FILES, "--label", "rank", "--task", "node-classification"], "no column 'rank'"),
         (["train", *FILES, "--task", "node-classification"], "no y"),
         (["train", *FILES], "no task was given"),
-        (["train", *FILES, "--task", "node-classification", "--epochs", "0"], "epochs is 0"),
         (["train", *FILES, "--task", "node-clustering", "--device", "cuda:77"], "device 'cuda:77'"),
         (["train", *FILES, "--task", "node-clustering", "--device", "gpu"], "(there is none of that name; GPUs are"),
-        (["train", *FILES, "--task", "dancing"], "--task is 'dancing', expected one of node-classification, node-r"),
-        (["train", *FILES, "--task", "node-clasification"], "Did you mean node-classification? See"),
-        (["train", *FILES, "--lr", "x"], "--lr: 'x' was given, expected a number. See"),
-        (["train", *FILES, "--roots", "1.5"], "--roots: '1.5' was given, expected a whole number. See"),
-        (["train", *FILES, "--seeds", "0", "x"], "--seeds: 'x' was given, expected a whole number. See"),
         (["train", *FILES, "--label", "club", "--task", "node-regression"], "the label 'club' holds text, such as"),
-        (["train", *FILES, "--taks", "node-clustering"], "Did you mean --task?"),
         (["trian"], "Did you mean train?"),
         (["train", "--resume", "nowhere"], "there is no run.json in nowhere"),
         (["train", "--resume", "edges.csv"], "edges.csv is a file, expected the folder of a run"),
@@ -136,7 +157,7 @@ def test_bad_rows_are_all_named(club, capsys):
     assert "edges.csv:3:" in said and "edges.csv:4:" in said
 
 
-def test_ctrl_c_leaves_a_run_that_can_go_on(club):
+def test_ctrl_c_leaves_a_run_that_can_be_resumed(club):
     process = subprocess.Popen(
         [*IDGNN, *TRAIN, "--epochs", "3000"],
         cwd=club,
@@ -185,7 +206,7 @@ def test_resume(club, capsys):
     assert (half / "predictions.csv").read_text() == (whole / "predictions.csv").read_text()
 
 
-def test_whole_numbers_are_quantities_if_quantities_are_asked_for(club):
+def test_whole_numbers_are_quantities_in_a_regression(club):
     with (club / "nodes.csv").open(encoding="utf-8") as file:
         lines = [line.rstrip("\n").rsplit(",", 1)[0] for line in file]
     ages = ["age", *(("NA", "20", "30", "100")[i % 4] for i in range(len(lines) - 1))]
@@ -211,7 +232,6 @@ def test_distances_on_a_single_graph(club):
         ([*FILES, "--task", "node-clustering", "--seeds", "0", "-1"], "[0, -1], expected whole numbers of at least 0"),
         ([*FILES, "--task", "graph-clustering"], "needs several"),
         ([*FILES, "--task", "node-clustering", "--conv", "gine"], "gine reads edge features"),
-        ([*FILES, "--task", "node-clustering", "--split", "folds", "--test", "0.1"], "test is for a random split"),
         ([*FILES, "--task", "node-clustering", "--runs", "edges.csv"], "cannot be made a folder"),
     ],
 )
@@ -243,7 +263,7 @@ def test_an_output_that_cannot_be_written_is_one_sentence(club, capsys):
     assert stop.value.code == 2 and "cannot be written" in said and "Errno" not in said
 
 
-def test_a_run_can_go_on_from_another_folder(club, monkeypatch):
+def test_a_run_can_be_resumed_from_another_folder(club, monkeypatch):
     from idgnn.training.record import RunFolder
 
     main([*TRAIN, "--epochs", "1"])

@@ -29,7 +29,7 @@ def fails(said: Said, *arguments: str) -> str:
     return said.readouterr().err
 
 
-def test_the_verb_knows_all_tables():
+def test_every_table_is_a_choice():
     assert get_args(Name) == TABLES
 
 
@@ -57,7 +57,7 @@ def test_lines_that_are_no_records_are_named(store: Path, capsys: Said):
     assert "records.jsonl:37 is not a record" in capsys.readouterr().err
 
 
-def test_mistakes_are_told_in_a_sentence(store: Path, tmp_path: Path, capsys: Said):
+def test_mistakes_are_one_sentence(store: Path, tmp_path: Path, capsys: Said):
     assert "expected the records of a store" in fails(capsys, str(tmp_path / "nowhere"))
     assert "Add --output" in fails(capsys, str(store), "--format", "html")
     assert "expected an ending of .md" in fails(capsys, str(store), "--output", "report.docx")

@@ -1,4 +1,4 @@
-"""`idgnn reproduce`: runs what is missing, says what it did, and stops when it is told to."""
+"""`idgnn reproduce`: runs what is missing, reports what it did, and stops on Ctrl-C."""
 
 import contextlib
 import os
@@ -30,7 +30,7 @@ def done(store: Store, specs) -> None:
         store.append(Record(spec.key, job_as_dict(spec.job), {"metric": "accuracy", "valid": {"accuracy": 0.5}}))
 
 
-def test_every_table_can_be_asked_for():
+def test_every_table_is_a_choice():
     assert set(get_args(What)) == {"list", "all", "merge", *TABLES}
 
 
@@ -60,7 +60,7 @@ def offline(monkeypatch, data) -> None:
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
 
 
-def test_failed_runs_are_said_and_the_exit_code_tells(tmp_path, capsys, monkeypatch):
+def test_failed_runs_are_listed_and_the_exit_code_is_1(tmp_path, capsys, monkeypatch):
     offline(monkeypatch, tmp_path)
     for name in expected(find("ENZYMES")):  # the files are there, but they are others
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -74,9 +74,9 @@ def test_failed_runs_are_said_and_the_exit_code_tells(tmp_path, capsys, monkeypa
     assert "is run by the same command" in said and f"Next: idgnn report {tmp_path / 'store'}\n" in said
 
 
-def test_datasets_that_cannot_be_had_are_said_once_and_the_others_go_on(tmp_path, capsys, monkeypatch):
+def test_missing_datasets_are_reported_once_and_the_others_are_run(tmp_path, capsys, monkeypatch):
     offline(monkeypatch, tmp_path)
-    # Regular graphs are generated; link prediction on PROTEINS stands in two tables, and is one run.
+    # Regular graphs are generated; link prediction on PROTEINS is in two tables, and is one run.
     chosen = ["--columns", "n64-d4", "node-ENZYMES", "link-PROTEINS", "--models", "layers-3", "gcn", "sage"]
     where = ["--seeds", "0", "--quick", "--device", "cpu", "--jobs", "1", "--store", str(tmp_path / "store")]
     with pytest.raises(SystemExit) as stop:
@@ -131,8 +131,6 @@ def test_stores_are_merged(tmp_path, capsys):
         (["table2", "--time-limit", "soon"], "such as 90s, 30m or 2h"),
         (["table2", "--jobs", "0"], "expected at least 1"),
         (["table2", "--columns", "node-Atlantis"], "there is no column"),
-        (["table9"], "reproduce --help"),
-        (["table2", "--jobs", "x"], "--jobs: 'x' was given, expected a whole number. See"),
         (["merge", __file__], "is not part of a store: none of its lines is a record"),
     ],
 )
@@ -144,7 +142,7 @@ def test_mistakes_are_one_line(arguments, said, capsys):
 
 
 def _living(group: int) -> list[str]:
-    """The processes of a group, without those that nobody has buried yet."""
+    """The processes of a group, without zombies."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, ProcessLookupError):

@@ -10,7 +10,7 @@ from idgnn.experiments import execute as module
 from idgnn.experiments.execute import attempt, execute, machine_of, needs_all
 from idgnn.experiments.grid import Choice
 from idgnn.experiments.spec import MeasureJob, TrainJob, job_as_dict, key_of
-from idgnn.graphs.settings import Selection
+from idgnn.graphs.sources import Selection
 from idgnn.training.train import train
 from tests.experiments.tiny_specs import broken, tiny
 

@@ -1,7 +1,7 @@
 """Runs that take a fraction of a second."""
 
 from idgnn.experiments.spec import Spec, TrainJob
-from idgnn.graphs.settings import Selection
+from idgnn.graphs.sources import Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.settings import TaskSettings
 from idgnn.training.options import TrainOptions

@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from idgnn.graphs.cache import cache_dir, cache_key, cached
+from idgnn.graphs.cache import cache_key, cached
 from idgnn.graphs.dataset import checksum
+from idgnn.graphs.raw_files import cache_dir
 
 
 def some_graphs() -> list[Data]:
@@ -114,7 +115,7 @@ def test_another_process_may_finish_first(cache: Path) -> None:
     the_file(cache)
 
 
-def test_several_writers_at_once_do_no_harm(cache: Path) -> None:
+def test_several_processes_may_write_at_once(cache: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda number: checksum(cached(f"shared{number % 2}", some_graphs)), range(64)))
     assert set(found) == {checksum(some_graphs())}

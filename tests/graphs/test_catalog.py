@@ -12,7 +12,7 @@ def test_names_are_found_in_any_case() -> None:
         assert find(name.upper()) == find(name.lower()) == CATALOG[name]
 
 
-def test_an_unknown_name_gets_close_ones_and_all() -> None:
+def test_an_unknown_name_is_answered_with_close_names_and_all_names() -> None:
     with pytest.raises(
         ValueError, match=r"no dataset 'ENZYME'. Did you mean ENZYMES\? Expected one of ScaleFree, .*ws500"
     ):

@@ -5,18 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from idgnn.graphs import clustering, distances
-from idgnn.graphs.clustering import clustering_of
+from idgnn.graphs import structure
 from idgnn.graphs.dataset import checksum
 from idgnn.graphs.labels import (
-    clustering_coefficients,
     graph_clustering,
     node_clustering,
     quantile_bins,
     shortest_paths,
 )
+from idgnn.graphs.structure import clustering_coefficients, clustering_of
 from idgnn.graphs.synthetic import random_regular
-from tests.graphs.awkward_graphs import AWKWARD, any_graph, as_networkx
+from tests.graphs.corner_cases import CORNER_CASES, any_graph, as_networkx
 
 
 def by_networkx(data: Data) -> list[float]:
@@ -28,11 +27,11 @@ def test_clustering_is_that_of_networkx(graphs: list[Data]) -> None:
     assert [each.tolist() for each in clustering_of(graphs)] == [by_networkx(data) for data in graphs]
 
 
-def test_clustering_of_awkward_and_of_larger_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clustering_of_corner_cases_and_of_larger_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     dense = Data(edge_index=torch.randint(60, (2, 900)), num_nodes=70)
     for at_once in (1 << 22, 100):  # in one step, and in many
-        monkeypatch.setattr(clustering, "_AT_ONCE", at_once)
-        for data in [*AWKWARD, dense]:
+        monkeypatch.setattr(structure, "_STEP", at_once)
+        for data in [*CORNER_CASES, dense]:
             found = clustering_coefficients(data)
             assert found.dtype == torch.float64 and found.tolist() == by_networkx(data)
 
@@ -55,7 +54,7 @@ def test_without_ties_all_classes_are_there_and_of_equal_sizes(num: int, bins: i
     assert counts.numel() == bins and counts.max() - counts.min() <= 1
 
 
-def test_bins_of_nothing_and_no_bins() -> None:
+def test_no_values_give_no_labels_and_no_bins_are_refused() -> None:
     assert quantile_bins(torch.empty(0)).numel() == 0
     with pytest.raises(ValueError, match="bins is 0, expected at least 1"):
         quantile_bins(torch.ones(3), 0)
@@ -91,9 +90,9 @@ def test_distances_are_those_of_networkx_from_the_second_node_to_the_first(graph
 
 @pytest.mark.parametrize("at_once", [1 << 22, 1])
 def test_only_pairs_without_a_path_are_dropped(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    monkeypatch.setattr(distances, "_AT_ONCE", at_once)  # all graphs together, and each apart
+    monkeypatch.setattr(structure, "_STEP", at_once)  # all graphs together, and each apart
     ring = random_regular(1, 150, 2, seed=3)[0]  # cycles: long paths, more roots than a machine word has bits
-    for data in shortest_paths([*AWKWARD, ring], pairs=400, cutoff=200):
+    for data in shortest_paths([*CORNER_CASES, ring], pairs=400, cutoff=200):
         graph = as_networkx(data, directed=True)
         nodes = data.num_nodes
         drawn = set(map(tuple, data.edge_label_index.t().tolist()))
@@ -120,4 +119,4 @@ def test_pairs_are_uniform_and_depend_on_the_seed_only() -> None:
 
 def test_no_pairs_are_refused() -> None:
     with pytest.raises(ValueError, match="pairs is 0 and cutoff is 4"):
-        shortest_paths(AWKWARD, pairs=0)
+        shortest_paths(CORNER_CASES, pairs=0)

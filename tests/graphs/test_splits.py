@@ -28,7 +28,7 @@ def test_other_seeds_give_other_splits() -> None:
 
 
 @pytest.mark.parametrize("fractions", [(1.0,), (0.5, 0.4), (1.2, -0.2), (0.25,) * 4])
-def test_fractions_that_are_none_are_refused(fractions: tuple[float, ...]) -> None:
+def test_invalid_fractions_are_refused(fractions: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="expected 2 or 3 positive numbers"):
         random_split(100, fractions)
 
@@ -57,7 +57,7 @@ def test_folds_of_a_number_cannot_be_stratified_but_random() -> None:
     assert len(k_fold(20, 4, stratified=False)) == 4
     with pytest.raises(ValueError, match="Pass the labels, or stratified=False"):
         k_fold(20, 4)
-    with pytest.raises(ValueError, match="folds is 10 to deal 3 into"):
+    with pytest.raises(ValueError, match="folds is 10 for 3 graphs or nodes"):
         k_fold(3, stratified=False)
 
 

@@ -13,7 +13,7 @@ from idgnn.graphs import synthetic
 from idgnn.graphs.dataset import checksum
 from idgnn.graphs.load import load
 from idgnn.graphs.synthetic import random_regular, scale_free, small_world
-from tests.graphs.awkward_graphs import as_networkx
+from tests.graphs.corner_cases import as_networkx
 
 
 @pytest.mark.parametrize("make", [scale_free, small_world])
@@ -35,7 +35,7 @@ def test_degrees_are_those_of_the_families(cache: Path) -> None:
     assert {graph.num_edges for graph in scale_free(num_graphs=10)} == {2 * 2 * (64 - 2)}
 
 
-def test_the_seed_decides_and_nothing_else(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graphs_depend_on_the_seed_only(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = random.getstate()
     first = checksum(small_world(num_graphs=10, seed=3))
     assert random.getstate() == state
@@ -57,7 +57,7 @@ def test_the_seed_decides_and_nothing_else(cache: Path, monkeypatch: pytest.Monk
     assert other.stdout.strip() == first
 
 
-def test_they_are_made_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generated_graphs_are_cached(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = checksum(small_world(num_graphs=5))
 
     def never(*arguments: object) -> None:
@@ -94,7 +94,7 @@ def test_impossible_degrees_are_refused(nodes: int, degree: int) -> None:
         random_regular(2, nodes, degree)
 
 
-def test_sizes_that_make_no_sense_are_refused() -> None:
+def test_invalid_sizes_are_refused() -> None:
     with pytest.raises(ValueError, match="num_graphs is 0"):
         scale_free(num_graphs=0)
     with pytest.raises(ValueError, match="num_nodes is 4, expected at least 1 and 5"):

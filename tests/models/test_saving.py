@@ -1,5 +1,6 @@
 """Models on disk: safetensors and JSON, complete or not there, and no code."""
 
+import errno
 import json
 import os
 import pathlib
@@ -96,7 +97,7 @@ def test_a_save_that_fails_leaves_what_was_there(folder, monkeypatch, failing):
     def fail(*arguments, **options):
         if failing == "weights":
             pathlib.Path(arguments[1]).write_bytes(b"half of it")
-        raise OSError("no space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     if failing == "weights":
         monkeypatch.setattr(saving, "save_file", fail)

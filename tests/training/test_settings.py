@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from idgnn.graphs.settings import FileSource, Selection
+from idgnn.graphs.sources import FileSource, Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.settings import TaskSettings
 from idgnn.training.options import TrainOptions

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from idgnn.graphs.settings import Selection
+from idgnn.graphs.sources import Selection
 from idgnn.models.saving import Saved
 from idgnn.training import train as module
 from idgnn.training.callbacks import Callback
@@ -399,3 +399,14 @@ def test_what_is_no_list_of_graphs_is_refused(data):
 def test_a_selection_is_of_graphs_from_memory_too(tmp_path):
     train(graphs_for(TASK), settings_for(TASK), model=SMALL, training=QUICK, selection=Selection(8), folder=tmp_path)
     assert RunFolder(tmp_path).read()["dataset"]["graphs"] == 8  # half of those of 6 to 9 nodes
+
+
+def test_integers_in_features_are_read_as_amounts_and_a_warning_says_so():
+    graphs = graphs_for(TASK, 6)
+    for graph in graphs:
+        graph.x = torch.arange(graph.num_nodes).view(-1, 1) % 3
+    with pytest.warns(UserWarning, match=r"x holds integers, which are read as amounts\. If they are categories"):
+        coded = train(graphs, TASK, model=SMALL, training=QUICK)
+    for graph in graphs:
+        graph.x = graph.x.float()
+    assert train(graphs, TASK, model=SMALL, training=QUICK).epochs[0].loss == coded.epochs[0].loss

@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from idgnn.graphs import load as loading
-from idgnn.graphs.settings import FileSource
+from idgnn.graphs.sources import FileSource
 from idgnn.graphs.synthetic import small_world
 from idgnn.identity.queries import Queries
 from idgnn.models.settings import ModelSettings

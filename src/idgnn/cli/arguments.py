@@ -1,14 +1,14 @@
-"""Arguments that several verbs share: which graphs. Imports no PyTorch."""
+"""Arguments that several verbs share: a dataset by name or files. Imports no PyTorch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from idgnn.graphs.settings import FileSource
+from idgnn.graphs.sources import FileSource
 
 if TYPE_CHECKING:
     from idgnn.graphs.dataset import Dataset
@@ -22,7 +22,7 @@ Output = Annotated[Path, tyro.conf.arg(metavar="FILE", aliases=["-o"])]
 
 @dataclass(frozen=True)
 class NewFiles:
-    """Your own graphs, in place of a dataset by name; columns are read as they were for training."""
+    """Your own graphs, in place of a dataset by name; columns are read as for training."""
 
     edges: File = None
     """A table of edges (CSV, TSV, text, .gz, Parquet), a GraphML or GML file, or a folder of them, a graph each."""
@@ -32,7 +32,7 @@ class NewFiles:
     """A table of graphs: the graph in the first column."""
 
     def source(self, dataset: str | None) -> str | FileSource:
-        """A dataset by name or files: one of them."""
+        """The one of the two that was given; refuses both and neither."""
         if (dataset is None) == (self.edges is None):
             given = "neither a dataset nor files" if dataset is None else "both a dataset and files"
             raise ValueError(
@@ -41,11 +41,8 @@ class NewFiles:
             )
         if dataset is not None:
             return dataset
-        assert self.edges is not None
-        return self._files(self.edges)
-
-    def _files(self, edges: Path) -> FileSource:
-        return FileSource(edges, self.nodes, self.graphs)
+        # The fields of this class, and of its subclass, are called as those of FileSource.
+        return FileSource(**{each.name: getattr(self, each.name) for each in fields(self)})
 
 
 @dataclass(frozen=True)
@@ -58,13 +55,12 @@ class OwnFiles(NewFiles):
     """Edges have one direction; otherwise each is read in both."""
     ignore: tuple[str, ...] = ()
     """Columns that are not features."""
-
-    def _files(self, edges: Path) -> FileSource:
-        return FileSource(edges, self.nodes, self.graphs, self.label, self.directed, self.ignore)
+    categorical: tuple[str, ...] = ()
+    """Features that are categories although they are numbers, such as codes of types; text always is."""
 
 
 def read(source: str | FileSource, schema: Schema | None = None) -> Dataset:
-    """The graphs of a dataset or of files; with a schema, columns become numbers as they did before."""
+    """The graphs of a dataset or of files; columns become numbers as in the schema, if there is one."""
     from idgnn.graphs.files.read import read_files
     from idgnn.graphs.load import load
 

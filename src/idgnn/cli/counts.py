@@ -33,7 +33,7 @@ class Counts:
     length: int = 10
     """The longest walk."""
     scale: Literal["counts", "log", "walk"] = "counts"
-    """Whole numbers, their logarithm log(1 + count), or the probability that a random walk is back (nodes only)."""
+    """Whole numbers, log(1 + count), or the probability that a random walk returns (nodes only)."""
     pairs: File = None
     """A table with the columns source, target and, if there are many graphs, graph: the walks from source to target."""
     output: Output = Path("counts.csv")
@@ -53,12 +53,12 @@ class Counts:
         part = stack("node", graphs)
         if self.pairs is not None:
             rows = read_pair_rows(self.pairs, graphs)
-            start = pointers(part.owner, part.num_graphs)  # of the nodes of each graph among all
+            start = pointers(part.owner, part.num_graphs)  # the first node of each graph
             part = replace(part, level="pair", queries=rows.nodes + start[rows.owner])
         counts = self._counts(part)  # [nodes, length] or [pairs, length]
-        asked = query_columns(part, graphs, range(len(graphs)))
+        queries = query_columns(part, graphs, range(len(graphs)))
         walks = {f"walks_{k}": self._cells(column) for k, column in enumerate(counts.unbind(1), 1)}
-        write_table({**asked, **walks}, self.output)
+        write_table({**queries, **walks}, self.output)
         what = "nodes" if self.pairs is None else "pairs"
         print(f"walks of {counts.size(0):,} {what}, a row each: {self.output}")
 

@@ -7,12 +7,15 @@ from typing import Annotated, Literal
 
 import tyro
 
+from idgnn.graphs.catalog import CATALOG, NAMES, find
+from idgnn.graphs.raw_files import expected, fetch, file_problems, is_available, locate
+
 Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]")]
 
 
 @dataclass(frozen=True)
 class DataVerb:
-    """List the datasets that are known by name, download them, or check their files.
+    """List the datasets that can be used by name, download them, or check their files.
 
     idgnn data
 
@@ -22,20 +25,20 @@ class DataVerb:
     """
 
     action: tyro.conf.Positional[Literal["list", "fetch", "verify"]] = "list"
-    """What to do; verify without names checks all datasets that are here."""
+    """What to do; verify without names checks all datasets whose files are here."""
     names: tyro.conf.Positional[Names] = ()
     """Datasets by name, in upper or lower case."""
 
     def __call__(self) -> None:
-        """Does what is asked for every dataset, and then says all that went wrong."""
-        from idgnn.graphs.catalog import NAMES
-
+        """Does the action for every dataset, and then reports all errors."""
         if self.action == "list":
             _show(self.names or NAMES)
             return
         if self.action == "fetch" and not self.names:
             raise ValueError("no dataset was named. Name some, for example idgnn data fetch ENZYMES.")
-        names = self.names or _here()
+        names = self.names or tuple(
+            name for name, entry in CATALOG.items() if entry.folder is not None and is_available(name)
+        )
         if not names:
             raise ValueError("no dataset with files is here. Fetch one, for example idgnn data fetch ENZYMES.")
         problems = []
@@ -51,9 +54,6 @@ class DataVerb:
 def _show(names: tuple[str, ...]) -> None:
     from rich.console import Console
     from rich.table import Table
-
-    from idgnn.graphs.catalog import find
-    from idgnn.graphs.raw_files import is_available
 
     entries = [find(name) for name in names]
     cited = list(dict.fromkeys(entry.citation for entry in entries))
@@ -71,25 +71,13 @@ def _show(names: tuple[str, ...]) -> None:
     console.print("What is not here is downloaded when it is used, or by idgnn data fetch NAME.", highlight=False)
 
 
-def _here() -> tuple[str, ...]:
-    from idgnn.graphs.catalog import CATALOG
-    from idgnn.graphs.raw_files import is_available
-
-    return tuple(name for name, entry in CATALOG.items() if entry.folder is not None and is_available(name))
-
-
 def _fetch(name: str) -> None:
-    from idgnn.graphs.catalog import find
-    from idgnn.graphs.raw_files import is_available, locate
-
     entry = find(name)
     if entry.folder is None:
         print(f"{entry.name}: is generated, there is nothing to fetch")
         return
     if not is_available(name) and entry.source.startswith("http"):
         print(f"{entry.name}: downloading from {entry.source}", flush=True)
-    from idgnn.graphs.load import fetch  # imports PyTorch: after the message, for it takes a while
-
     fetch(name)
     found = locate(entry)
     assert found is not None
@@ -97,11 +85,8 @@ def _fetch(name: str) -> None:
 
 
 def _verify(name: str) -> None:
-    from idgnn.graphs.catalog import find
-    from idgnn.graphs.raw_files import expected, verify
-
     entry = find(name)
-    problems = verify(name)
+    problems = file_problems(name)
     if problems:
         print(f"{entry.name}: wrong")
         raise ValueError("\n".join(problems))

@@ -30,59 +30,46 @@ class Env:
     """Print the versions of everything, to paste into a bug report."""
 
     def __call__(self) -> None:
-        """A line for each thing, as plain text."""
-        rows = [*_versions(), *_devices(), *_machine(), *_folders()]
+        """Prints lines of name and value, as plain text."""
+        rows = [*_software(), *_machine()]
         width = max(len(name) for name, _ in rows) + 1
         for name, value in rows:
             print(f"{name + ':':{width}} {value}")
 
 
-def _versions() -> Iterator[tuple[str, str]]:
-    yield "idgnn", _version("idgnn")
+def _software() -> Iterator[tuple[str, str]]:
+    def version(name: str) -> str:
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            return "not installed"
+
+    yield "idgnn", version("idgnn")
     yield "python", f"{platform.python_version()} ({platform.python_implementation()})"
     for name in REQUIRED:
-        yield name, _version(name)
+        yield name, version(name)
     for name in OPTIONAL:
-        yield f"{name} (optional)", _version(name)
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
-def _devices() -> Iterator[tuple[str, str]]:
-    import torch
-
-    if torch.cuda.is_available():
-        found = torch.cuda.device_count()
-        names = [torch.cuda.get_device_name(device) for device in range(found)]
-        yield "CUDA", f"{torch.version.cuda}, {found} device{'s' * (found != 1)}: {', '.join(names)}"
-    else:
-        yield (
-            "CUDA",
-            f"no device (PyTorch was built {f'for {torch.version.cuda}' if torch.version.cuda else 'without it'})",
-        )
-    yield "cuDNN", str(torch.backends.cudnn.version() or "none")
-    yield "threads of PyTorch", f"{torch.get_num_threads()} (OMP_NUM_THREADS: {_variable('OMP_NUM_THREADS')})"
+        yield f"{name} (optional)", version(name)
 
 
 def _machine() -> Iterator[tuple[str, str]]:
     import psutil
+    import torch
 
-    memory = psutil.virtual_memory()
+    if torch.cuda.is_available():
+        names = [torch.cuda.get_device_name(device) for device in range(torch.cuda.device_count())]
+        yield "CUDA", f"{torch.version.cuda}, {len(names)} device{'s' * (len(names) != 1)}: {', '.join(names)}"
+    else:
+        built = f"for {torch.version.cuda}" if torch.version.cuda else "without it"
+        yield "CUDA", f"no device (PyTorch was built {built})"
+    yield "cuDNN", str(torch.backends.cudnn.version() or "none")
+    yield "threads of PyTorch", f"{torch.get_num_threads()} (OMP_NUM_THREADS: {_variable('OMP_NUM_THREADS')})"
     yield "system", f"{platform.platform()} ({platform.machine()})"
     yield "CPU", processor()
-    yield (
-        "cores",
-        f"{psutil.cpu_count(logical=False) or 'unknown'} ({psutil.cpu_count() or 'unknown'} with hyperthreads)",
-    )
+    physical, logical = psutil.cpu_count(logical=False) or "unknown", psutil.cpu_count() or "unknown"
+    yield "cores", f"{physical} ({logical} with hyperthreads)"
+    memory = psutil.virtual_memory()
     yield "memory", f"{memory.total / 2**30:.1f} GiB, {memory.available / 2**30:.1f} GiB free"
-
-
-def _folders() -> Iterator[tuple[str, str]]:
     for name in ("IDGNN_DATA", "IDGNN_CACHE"):
         yield name, _variable(name)
 

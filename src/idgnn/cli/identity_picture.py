@@ -1,4 +1,4 @@
-"""A picture of a graph, and beside it of its identity graph for one colored node."""
+"""A picture of a graph and of its identity graph for one colored node, side by side."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
+import networkx as nx
+import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch
 from matplotlib.transforms import offset_copy
 from torch import Tensor
 from torch_geometric.data import Data
 
-from idgnn.cli.graph_layout import layout
 from idgnn.identity.checks import edges_of
 from idgnn.identity.ego import ego_networks
 from idgnn.identity.identity_graph import identity_graph
 from idgnn.writing import replacing
 
 SUFFIXES = (".png", ".svg", ".pdf")
-WHOLE = 60  # nodes of a graph that is drawn as a whole; of a larger one, only what lies near the node
-MOST = 300  # discs on one side; more are a blur
-FLAT, GAP = 0.55, 1.3  # the two layers on the right, seen from the side, and what lies between them in edge lengths
-ROOM = 0.5  # around all discs
+WHOLE = 60  # nodes of a graph that is drawn as a whole; of a larger one only the neighborhood of the node is drawn
+MOST = 300  # discs in a panel; more overlap
+FLAT, GAP = 0.55, 1.3  # height of the two layers on the right, and the gap between them in edge lengths
+ROOM = 0.5  # around the discs, in edge lengths
 PLAIN, OWN, COLORED = "#d5dbe3", "#bfe3cf", "#f2a65a"
 BOTH_WAYS, ONE_WAY, FAINT = "#4a5568", "#2f855a", "#c3cad4"
 
@@ -53,13 +53,13 @@ class Panel:
 
 
 def check_picture(path: Path) -> None:
-    """Refuses a file whose name does not tell a format of pictures."""
+    """Refuses a file whose suffix is not a format of pictures."""
     if path.suffix not in SUFFIXES:
         raise ValueError(f"the picture is {path}, expected a name that ends in {', '.join(SUFFIXES)}.")
 
 
 def draw_identity_graph(data: Data, root: int, num_layers: int, names: Sequence[str], path: Path) -> None:
-    """Left the graph, right the rows of the color `root` above the plain rows that they read.
+    """Draws the graph on the left, and on the right the rows of the color `root` above the plain rows that they read.
 
     Of a graph that is too large for a picture, only the nodes that reach `root` in `num_layers` steps are drawn.
     """
@@ -80,7 +80,7 @@ def draw_identity_graph(data: Data, root: int, num_layers: int, names: Sequence[
         )
 
     edges = [edge for edge in _pairs(edges_of(data)) if shown.issuperset(edge)]
-    place = layout(sorted(shown), edges)
+    place = positions(sorted(shown), edges)
     color = {node: COLORED if node == root else PLAIN for node in shown}
     left = Panel(
         f"{part};\nnode {label[root]} is colored, K = {num_layers}",
@@ -96,6 +96,17 @@ def draw_identity_graph(data: Data, root: int, num_layers: int, names: Sequence[
         [edge for edge in edges if read.issuperset(edge)],
     )
     _write(left, right, path)
+
+
+def positions(nodes: Sequence[int], edges: Iterable[Edge]) -> dict[int, Place]:
+    """The position of each node by networkx's spring layout, scaled so that edges are one unit long on average."""
+    graph = nx.Graph()
+    graph.add_nodes_from(nodes)
+    graph.add_edges_from((source, target) for source, target in edges if source != target)
+    place = nx.spring_layout(graph, seed=0)
+    lengths = [float(np.linalg.norm(place[source] - place[target])) for source, target in graph.edges]
+    unit = sum(lengths) / len(lengths) if lengths else 1.0
+    return {node: (float(x) / unit, float(y) / unit) for node, (x, y) in place.items()}
 
 
 def _row_discs(
@@ -141,46 +152,31 @@ def _rows(number: int, kind: str = "") -> str:
 
 
 def _draw(axes: Axes, panel: Panel, radius: float) -> None:
-    """Edges as lines, or as arrows where they go one way, and discs over them."""
-    discs = panel.discs
-    _draw_edges(axes, discs, panel.faint, radius, FAINT, FAINT)
-    _draw_edges(axes, discs, panel.edges, radius, BOTH_WAYS, ONE_WAY)
-    for disc in discs.values():
+    """Edges as lines, or as arrows if they have no reverse, below discs of a radius in points."""
+    place = {node: disc.place for node, disc in panel.discs.items()}
+    size = (2 * radius) ** 2
+    for edges, both_ways, one_way in ((panel.faint, FAINT, FAINT), (panel.edges, BOTH_WAYS, ONE_WAY)):
+        every = set(edges)
+        mutual = sorted((u, v) for u, v in every if u < v and (v, u) in every)
+        single = sorted((u, v) for u, v in every if (v, u) not in every)
+        for some, color, style in ((mutual, both_ways, "-"), (single, one_way, "-|>")):
+            graph = nx.DiGraph(some)
+            nx.draw_networkx_edges(
+                graph, place, some, 1.1, color, arrowstyle=style, arrowsize=0.9 * radius, ax=axes, node_size=size
+            )
+        loops = [place[u] for u, v in every if u == v]
+        if loops:  # as rings that are partly covered by the discs
+            above = offset_copy(axes.transData, axes.get_figure(root=True), y=1.2 * radius, units="points")
+            ring = {"facecolors": "none", "edgecolors": both_ways, "transform": above, "zorder": 1}
+            axes.scatter(*zip(*loops, strict=True), s=(1.4 * radius) ** 2, **ring)
+    colors = [disc.color for disc in panel.discs.values()]
+    x, y = zip(*place.values(), strict=True)
+    axes.scatter(x, y, s=size, color=colors, edgecolors=BOTH_WAYS, zorder=3, clip_on=False)
+    for disc in panel.discs.values():
         font = max(5.5, min(10.0, 2 * radius / (0.7 * max(len(disc.label), 1))))
-        axes.scatter(*disc.place, s=(2 * radius) ** 2, color=disc.color, edgecolors=BOTH_WAYS, zorder=3, clip_on=False)
         axes.text(*disc.place, disc.label, ha="center", va="center", fontsize=font, zorder=4, parse_math=False)
     axes.set_aspect("equal", adjustable="datalim")
-    x, y = zip(*(disc.place for disc in discs.values()), strict=True)
     axes.update_datalim([(min(x) - ROOM, min(y) - ROOM), (max(x) + ROOM, max(y) + ROOM)])
     axes.margins(0)
     axes.set_title(panel.title, fontsize=11, parse_math=False)
     axes.axis("off")
-
-
-def _draw_edges(
-    axes: Axes, discs: dict[int, Disc], edges: Iterable[Edge], radius: float, both_ways: str, one_way: str
-) -> None:
-    every = set(edges)
-    for source, target in sorted(every):
-        mutual = (target, source) in every
-        if source == target:
-            _draw_loop(axes, discs[source].place, radius, both_ways)
-        elif source < target or not mutual:
-            line = FancyArrowPatch(
-                discs[source].place,
-                discs[target].place,
-                arrowstyle="-" if mutual else "-|>",
-                mutation_scale=0.9 * radius,
-                shrinkA=radius,
-                shrinkB=radius + 0.5,
-                color=both_ways if mutual else one_way,
-                linewidth=1.1,
-                zorder=1,
-            )
-            axes.add_patch(line)
-
-
-def _draw_loop(axes: Axes, place: Place, radius: float, color: str) -> None:
-    """A ring that shows behind the disc."""
-    above = offset_copy(axes.transData, axes.get_figure(root=True), y=1.2 * radius, units="points")
-    axes.scatter(*place, s=(1.4 * radius) ** 2, facecolors="none", edgecolors=color, transform=above, zorder=1)

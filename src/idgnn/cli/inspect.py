@@ -9,16 +9,10 @@ from typing import TYPE_CHECKING
 import tyro
 
 from idgnn.cli.arguments import File, Name, OwnFiles, read
-from idgnn.cli.names import expected_names, graph_places, node_places
+from idgnn.cli.pairs import expected_names, graph_places, node_places
 
 if TYPE_CHECKING:
-    from rich.table import Table
     from torch_geometric.data import Data
-
-    from idgnn.graphs.dataset import Dataset
-    from idgnn.tasks.part import Part
-
-MOST_LAYERS = 6
 
 
 @dataclass(frozen=True)
@@ -34,34 +28,35 @@ class Inspect:
     """A dataset by name; idgnn data lists them."""
     files: tyro.conf.OmitArgPrefixes[OwnFiles] = field(default_factory=OwnFiles)
     seconds: float = 20.0
-    """How long the costs may be counted; those that take longer are left out."""
+    """Time limit for counting the costs; those that take longer are left out."""
     picture: File = None
     """Draw a graph, and its identity graph for one colored node: .png, .svg or .pdf."""
     graph: Name = None
-    """For the picture: the number of the graph, from 0, or its name. The first, unless another is asked for."""
+    """For the picture: the number of the graph, from 0, or its name. The first by default."""
     node: Name = None
-    """For the picture: the node that is colored, by its name, or by its number in a dataset. Otherwise the first."""
+    """For the picture: the node that is colored, by its name, or by its number in a dataset. The first by default."""
     layers: int = 3
     """For the picture: the number of layers, K."""
 
     def __call__(self) -> None:
-        """Prints two tables, and draws the picture if one is asked for."""
+        """Prints tables of statistics and costs, and draws the picture."""
         from rich.console import Console
 
+        from idgnn.cli.graph_statistics import cost_table, fact_table, size_table
         from idgnn.tasks.part import stack
 
         if self.picture is None and (self.graph is not None or self.node is not None):
             raise ValueError("--graph and --node are for a picture. Add --picture FILE.png, or leave them out.")
         if not self.seconds >= 0:
-            raise ValueError(f"--seconds is {self.seconds:g}, expected 0 or more: how long the costs may be counted.")
+            raise ValueError(f"--seconds is {self.seconds:g}, expected 0 or more.")
         dataset = read(self.files.source(self.dataset))
-        if self.picture is not None:  # first, for what is wrong with it is found at once, and counting takes longer
+        if self.picture is not None:  # first: its errors appear at once, and counting takes longer
             self._draw(dataset.graphs, self.picture)
         part = stack("node", dataset.graphs)
         console = Console()
-        for table in _statistics(dataset, part):
-            console.print(table)
-        table, note = _costs(part, self.seconds)
+        console.print(size_table(dataset, part))
+        console.print(fact_table(dataset, part))
+        table, note = cost_table(part, self.seconds)
         console.print(table)
         if note is not None:
             console.print(note, highlight=False, soft_wrap=True)
@@ -72,7 +67,8 @@ class Inspect:
         from idgnn.cli.identity_picture import draw_identity_graph
 
         places = graph_places(graphs)
-        number = 0 if self.graph is None else places.get(self.graph, _number(self.graph, len(graphs)))
+        by_number = {str(i): i for i in range(len(graphs))}
+        number = 0 if self.graph is None else (by_number | places).get(self.graph)
         if number is None:
             expected = f"a number from 0 to {len(graphs) - 1}, or {expected_names(places)}"
             raise ValueError(f"--graph is {self.graph!r}, expected {expected}.")
@@ -81,52 +77,3 @@ class Inspect:
         if node is None or not nodes:
             raise ValueError(f"--node is {self.node!r}, expected {expected_names(nodes)}.")
         draw_identity_graph(graphs[number], node, self.layers, list(nodes), path)
-
-
-def _number(text: str, size: int) -> int | None:
-    return int(text) if text.isdecimal() and int(text) < size else None
-
-
-def _statistics(dataset: Dataset, part: Part) -> tuple[Table, Table]:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from idgnn.cli.statistics import facts, sizes
-
-    numbers = Table("", "total", "mean", "least", "most", title=escape(dataset.name))
-    for column in numbers.columns[1:]:
-        column.justify = "right"
-    for row in sizes(part):
-        numbers.add_row(*row)
-    words = Table(show_header=False)
-    for name, value in facts(dataset, part):
-        words.add_row(escape(name), escape(value))
-    return numbers, words
-
-
-def _costs(part: Part, seconds: float) -> tuple[Table, str | None]:
-    import torch
-    from rich.filesize import decimal
-    from rich.table import Table
-    from torch_geometric.data import Data
-
-    from idgnn.cli.identity_costs import LeftOut, identity_costs
-
-    # Of the features only the width counts. Whole numbers are as wide, and nobody checks a million rows of them.
-    width = torch.zeros(1, dtype=torch.int32)
-    data = Data(x=width.expand(part.x.shape), edge_index=part.edge_index)
-    for name in ("edge_attr", "edge_weight"):
-        if (values := getattr(part, name)) is not None:
-            data[name] = width.expand(values.shape)
-    table = Table(
-        "layers K", "rows", "times the nodes", "edges", "size", title="cost of ID-GNN-Full, before it is built"
-    )
-    for column in table.columns:
-        column.justify = "right"
-    for num_layers, cost in enumerate(identity_costs(data, MOST_LAYERS, seconds), 1):
-        if isinstance(cost, LeftOut):
-            left = f"K = {num_layers}{f' to {MOST_LAYERS}' if num_layers < MOST_LAYERS else ''}"
-            return table, f"{left} left out: {cost.why}."
-        times = f"{cost.rows / max(part.owner.numel(), 1):,.1f}"
-        table.add_row(str(num_layers), f"{cost.rows:,}", times, f"{cost.edges:,}", decimal(cost.bytes))
-    return table, None

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
-import io
-import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from itertools import dropwhile, takewhile
-from typing import Annotated, Any, NoReturn, Union
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import NoneType
+from typing import Annotated, Any, NoReturn, Union, get_args
 
 import tyro
+from tyro.constructors import (
+    ConstructorRegistry,
+    PrimitiveConstructorSpec,
+    PrimitiveTypeInfo,
+    UnsupportedTypeAnnotationError,
+)
 
 from idgnn.cli.counts import Counts
 from idgnn.cli.data import DataVerb
-from idgnn.cli.embed import Embed
 from idgnn.cli.env import Env
 from idgnn.cli.inspect import Inspect
-from idgnn.cli.predict import Predict
+from idgnn.cli.predict import Embed, Predict
 from idgnn.cli.report import Report
 from idgnn.cli.reproduce import Reproduce
 from idgnn.cli.train import Train
-from idgnn.cli.words import our_rules
 
 _VERBS = {
     "train": Train,
@@ -38,71 +41,108 @@ _VERBS = {
 }
 _DESCRIPTION = "Identity-aware graph neural networks: train, predict, embed, count."
 
+_Spec = PrimitiveConstructorSpec[Any]
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line. Exit code 2 is for what the user can put right, 130 for Ctrl-C."""
-    warnings.showwarning = _say_warning
-    # What libraries tell those who write code with them.
-    warnings.filterwarnings("ignore", category=FutureWarning)
-    warnings.filterwarnings("ignore", "TensorFloat32 tensor cores")
+    """Runs the command line. Exit code 2 is for mistakes that the user can correct, 130 for Ctrl-C."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        _parse(given)()
+        with _warnings_as_notes():
+            _parse(given)()
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:  # whoever reads our output has seen enough
+    except BrokenPipeError:  # the reader of our output, such as head, has closed it
         sys.exit(0)
     except (ValueError, OSError) as error:
-        _fail(_sentence(error))
+        _fail(_message(error))
+
+
+@contextmanager
+def _warnings_as_notes() -> Iterator[None]:
+    """For the duration of a command, prints user warnings as one line each and hides advice to programmers."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def print_note(message: Warning | str, category: type[Warning], *place: Any) -> None:
+            if issubclass(category, UserWarning):
+                print(f"idgnn: note: {message}", file=sys.stderr)
+            else:
+                show(message, category, *place)
+
+        warnings.showwarning = print_note
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        warnings.filterwarnings("ignore", "TensorFloat32 tensor cores")
+        yield
 
 
 def _parse(given: list[str]) -> Callable[[], None]:
-    """The verb with its arguments. tyro explains a mistake in a box; we keep its first sentence, on one line."""
+    """The verb with its arguments. tyro reports mistakes in the arguments, with exit code 2."""
     if given == ["--version"]:
         given = ["env"]
-    if given and not given[0].startswith("-") and given[0] not in _VERBS:
+    registry = ConstructorRegistry()
+    registry.primitive_rule(_optional_rule)
+    registry.primitive_rule(_number_rule)
+    if given and given[0] in _VERBS:
+        return tyro.cli(_VERBS[given[0]], prog=f"idgnn {given[0]}", args=given[1:], registry=registry)
+    if given and not given[0].startswith("-"):
         close = difflib.get_close_matches(given[0], _VERBS, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"The verbs are {', '.join(_VERBS)}."
         _fail(f"there is no verb {given[0]!r}. {hint} See idgnn --help.")
     verbs: Any = Union[tuple(Annotated[kind, tyro.conf.subcommand(name)] for name, kind in _VERBS.items())]  # noqa: UP007
-    said = io.StringIO()
-    try:
-        with our_rules(), contextlib.redirect_stderr(said):
-            return tyro.cli(verbs, prog="idgnn", description=_DESCRIPTION, args=given or ["--help"])
-    except SystemExit as stop:
-        if not stop.code:
-            raise
-        # The title, the sentence, and more, between rules; where output is not UTF-8, these are of hyphens.
-        lines = [re.sub(r"^-+$", "", line.strip("│╭╮╰╯─ ")) for line in said.getvalue().splitlines()]
-        first = " ".join(takewhile(bool, dropwhile(lambda line: not line, lines[1:])))
-        first = re.sub(r"^Error parsing (--\S+: )?(\S+: )?", r"\1", first).rstrip(".")
-        first, close = _choice(first)
-        guess = close or [lines[i + 1].split()[0] for i, line in enumerate(lines) if line == "Perhaps you meant:"]
-        guess = [name for each in guess if (name := each.rstrip(",")) not in given]  # which is of another verb
-        hint = f" Did you mean {guess[0]}?" if guess else ""
-        verb = f"{given[0]} " if given and given[0] in _VERBS else ""
-        _fail(f"{first}.{hint} See idgnn {verb}--help.")
+    return tyro.cli(verbs, prog="idgnn", description=_DESCRIPTION, args=given or ["--help"], registry=registry)
 
 
-def _choice(said: str) -> tuple[str, list[str]]:
-    """What tyro says about a choice that is none, as we say it, and the choices that may have been meant."""
-    found = re.fullmatch(r"invalid choice '(.*)' for argument '(.*)'\. Expected one of \((.*)\)", said)
-    if found is None:
-        return said, []
-    choices = re.findall(r"'([^']*)'", found[3])
-    close = difflib.get_close_matches(found[1], choices, n=1)
-    return f"{found[2]} is {found[1]!r}, expected one of {', '.join(choices)}", close
+def _optional_rule(info: PrimitiveTypeInfo) -> _Spec | UnsupportedTypeAnnotationError | None:
+    """`X | None` is read as `X`, with its own choices: for `None` the option is left out."""
+    kinds = [kind for kind in get_args(info.type) if kind is not NoneType]
+    if NoneType not in get_args(info.type) or len(kinds) != 1:
+        return None
+    spec = ConstructorRegistry.get_primitive_spec(PrimitiveTypeInfo.make(kinds[0], info.markers))
+    if not isinstance(spec, PrimitiveConstructorSpec):
+        return spec
+    return replace(
+        spec,
+        is_instance=lambda value: value is None or spec.is_instance(value),
+        str_from_instance=lambda value: ["None"] if value is None else spec.str_from_instance(value),
+    )
 
 
-def _sentence(error: ValueError | OSError) -> str:
-    """What an error says; of the system's own, without its number."""
+def _number_rule(info: PrimitiveTypeInfo) -> _Spec | None:
+    """A number or several whole numbers; the error says what was expected, which tyro's own does not."""
+    if info.type not in (int, float, tuple[int, ...]):
+        return None
+    kind = float if info.type is float else int
+    expected = "a number" if kind is float else "a whole number"
+
+    def number(word: str) -> int | float:
+        try:
+            return kind(word)
+        except ValueError:
+            raise ValueError(f"{word!r} was given, expected {expected}.") from None
+
+    if info.type == tuple[int, ...]:
+        return PrimitiveConstructorSpec(
+            nargs="*",
+            metavar="[INT [INT ...]]",
+            instance_from_str=lambda words: tuple(map(number, words)),
+            is_instance=lambda value: isinstance(value, tuple) and all(isinstance(each, int) for each in value),
+            str_from_instance=lambda value: list(map(str, value)),
+        )
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=kind.__name__.upper(),
+        instance_from_str=lambda words: number(words[0]),
+        is_instance=lambda value: isinstance(value, kind | int),
+        str_from_instance=lambda value: [str(value)],
+    )
+
+
+def _message(error: ValueError | OSError) -> str:
+    """The text of an error; that of the operating system without its number."""
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     return f"{f'{error.filename} cannot be used: ' if error.filename else ''}{error.strerror.lower()}."
-
-
-def _say_warning(message: Warning | str, *_: Any) -> None:
-    print(f"idgnn: note: {message}", file=sys.stderr)
 
 
 def _fail(message: str) -> NoReturn:

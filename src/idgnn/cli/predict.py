@@ -1,13 +1,52 @@
-"""`idgnn predict`."""
+"""`idgnn predict` and `idgnn embed`: a trained network on graphs that need not be those of its training."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from idgnn.cli.arguments import Memory, Output
-from idgnn.cli.new_graphs import NewGraphs
+import tyro
+
+from idgnn.cli.arguments import File, Memory, Name, NewFiles, Output, read
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch_geometric.data import Data
+
+    from idgnn.training.trained import Run
+
+
+@dataclass(frozen=True)
+class NewGraphs:
+    """The arguments that both share: a run, and graphs."""
+
+    run: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]]
+    """The folder of a run."""
+    dataset: tyro.conf.Positional[Name] = None
+    """A dataset by name."""
+    files: tyro.conf.OmitArgPrefixes[NewFiles] = field(default_factory=NewFiles)
+    pairs: File = None
+    """For networks that look at pairs: a table with the columns source, target and, if there are many graphs, graph.
+    Answers come graph by graph. They depend on which node is the source, in undirected graphs too."""
+    device: str = "auto"
+    """cpu, cuda, cuda:1; auto takes a GPU if there is one."""
+    memory: Memory = None
+    """Memory that may be used, for example 4GiB or 512MiB; half of what is free if it is not given."""
+
+    def load(self) -> tuple[Run, list[Data], list[Tensor] | None]:
+        """The run, the graphs, and for each of them the pairs that are queried."""
+        from idgnn.cli.pairs import read_pairs
+        from idgnn.training.trained import Run
+
+        run = Run.load(self.run)
+        graphs = read(self.files.source(self.dataset), run.schema).graphs
+        if self.pairs is None:
+            return run, graphs, None
+        # The table has sources and targets; the network expects the node that is read, then the one that is colored.
+        rows = [("source", "target").index(end) for end in run.task.ends]
+        return run, graphs, [each[rows] for each in read_pairs(self.pairs, graphs)]
 
 
 @dataclass(frozen=True)
@@ -16,13 +55,11 @@ class Predict(NewGraphs):
 
     idgnn predict runs/my-run --edges new.csv --nodes new_nodes.csv --output predictions.csv
 
-    Graphs of any size: colors are for as many nodes at a time as fit into --memory, beside the plain states of all.
+    Graphs may have any size: as many nodes are colored at a time as fit into --memory.
     """
 
     batch_size: int = 128
-    """Graphs at a time; halved by itself when memory runs out."""
-    memory: Memory = None
-    """What it may take, for example 4GiB or 512MiB; half of what is free if it is not given."""
+    """Graphs per batch; halved when memory runs out."""
     output: Output = Path("predictions.csv")
     """Where the table is written: .csv, .parquet or .npz."""
 
@@ -42,3 +79,45 @@ class Predict(NewGraphs):
         )
         write_table(table, self.output)
         print(f"{len(next(iter(table.values()))):,} predictions: {self.output}")
+
+
+@dataclass(frozen=True)
+class Embed(NewGraphs):
+    """Embed the nodes of graphs, or pairs of them, with a trained network: what its last layer reads.
+
+    idgnn embed runs/my-run --edges new.csv --nodes new_nodes.csv --output embeddings.npz
+
+    Graphs may have any size: as many nodes are colored at a time as fit into --memory. If it is stopped, even by
+    kill -9, the same command continues where it stopped.
+    """
+
+    output: Output = Path("embeddings.npz")
+    """Where they are written: .npz (one array), .csv or .parquet (a column per number)."""
+
+    def __call__(self) -> None:
+        """Writes a row for each node or pair."""
+        from idgnn.training.partial import discard
+        from idgnn.training.tables import Table, check_format, write_table
+
+        check_format(self.output)
+        run, graphs, pairs = self.load()
+        partial = self.output.with_name(f".{self.output.name}.partial")
+        try:
+            queries, embedding = run.embed(
+                graphs,
+                pairs,
+                memory=self.memory,
+                device=self.device,
+                progress=sys.stdout.isatty(),
+                partial=partial,
+            )
+        except KeyboardInterrupt:
+            print("Stopped. The same command continues where it stopped.")
+            raise
+        if self.output.suffix == ".npz":
+            numbers: Table = {"embedding": list(embedding.numpy())}
+        else:
+            numbers = {f"e{i}": column.tolist() for i, column in enumerate(embedding.unbind(1))}
+        write_table({**queries, **numbers}, self.output)
+        discard(partial)
+        print(f"{embedding.size(0):,} embeddings of width {embedding.size(1)}: {self.output}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 if TYPE_CHECKING:
-    from idgnn.cli.grid_progress import GridProgress
+    from idgnn.cli.grid_display import GridProgress
     from idgnn.experiments.spec import Spec
     from idgnn.experiments.store import Contents, Store
 
@@ -61,7 +61,7 @@ class Reproduce:
     """Where results are kept."""
 
     def __call__(self) -> None:
-        """Does it, and says what came of it."""
+        """Runs or lists the experiments, or merges stores."""
         from idgnn.experiments.store import Store
 
         if self.folders and self.what != "merge":
@@ -72,9 +72,9 @@ class Reproduce:
         if self.what == "merge":
             self._merge(store)
         elif self.what == "list":
-            from idgnn.cli.grid_plan import show_grid
+            from idgnn.cli.grid_display import print_grid
 
-            show_grid(self._specs(), _read(store), self._label())
+            print_grid(self._specs(), _read(store), self._label())
         else:
             self._run(store, limit)
 
@@ -86,7 +86,7 @@ class Reproduce:
         return Choice(tables, self.columns, self.models, self.protocol, seeds, self.quick).specs()
 
     def _label(self) -> str:
-        """In front of all that is said about quick runs."""
+        """The start of every line about quick runs."""
         from idgnn.experiments.grid import NOT_COMPARABLE
 
         return f"{NOT_COMPARABLE}: " if self.quick else ""
@@ -97,7 +97,7 @@ class Reproduce:
         if not self.folders:
             raise ValueError("no store was named. Name some, for example idgnn reproduce merge A B --store C.")
         contents = merge(self.folders, store)
-        _say_broken(contents)
+        _print_broken(contents)
         print(f"{store.path} holds {len(contents.finished)} results and {len(contents.failed)} failed runs.")
 
     def _run(self, store: Store, limit: float | None) -> None:
@@ -106,10 +106,9 @@ class Reproduce:
         done = keys & set(contents.finished)
         print(f"{label}{len(done)} of {len(keys)} runs are done already ({store.path}).", flush=True)
         if len(done) == len(keys):
-            self._say_next()
+            self._print_next()
             return
-        from idgnn.cli.grid_plan import show_plan
-        from idgnn.cli.grid_progress import GridProgress
+        from idgnn.cli.grid_display import GridProgress, print_plan
         from idgnn.experiments.estimate import Estimator
         from idgnn.experiments.execute import machine_of
         from idgnn.experiments.grid import in_order
@@ -124,7 +123,7 @@ class Reproduce:
         missing = [spec for spec in specs if spec.key not in done]
         waiting = in_order(missing, lambda spec: estimator(spec.job).seconds)
         if self.dry_run:
-            show_plan(waiting, estimator, workers, label)
+            print_plan(waiting, estimator, workers, label)
             return
         waiting, left_out = self._with_data(waiting)
         interrupted = False
@@ -133,14 +132,14 @@ class Reproduce:
                 run(waiting, store, workers, estimator, progress, limit)
             except KeyboardInterrupt:
                 interrupted = True
-        self._say_end(progress, store, interrupted, left_out)
+        self._print_end(progress, store, interrupted, left_out)
         if interrupted:
             raise KeyboardInterrupt
         if progress.latest.failed or left_out:
             sys.exit(1)
 
     def _with_data(self, specs: list[Spec]) -> tuple[list[Spec], list[Spec]]:
-        """The runs whose data are here, and the others, of which it is said once why they are left out."""
+        """The runs whose data are available, and the others, with one note of the reasons."""
         from idgnn.experiments.needed_data import absent, dataset_of, download, sentence
 
         names = absent(specs)
@@ -152,8 +151,8 @@ class Reproduce:
             print(f"idgnn: note: {sentence(reasons, len(left_out))}", file=sys.stderr)
         return [spec for spec in specs if dataset_of(spec.job) not in reasons], left_out
 
-    def _say_end(self, progress: GridProgress, store: Store, interrupted: bool, left_out: list[Spec]) -> None:
-        from idgnn.cli.grid_plan import say_left_out
+    def _print_end(self, progress: GridProgress, store: Store, interrupted: bool, left_out: list[Spec]) -> None:
+        from idgnn.cli.grid_display import name_of, print_left_out
 
         label, end = self._label(), progress.latest
         left = len(end.waiting) + len(end.running)
@@ -162,31 +161,31 @@ class Reproduce:
         where = f" Results are in {store.path}." if store.path.exists() else ""
         print(f"{label}{len(end.done)} done, {len(end.failed)} failed{late}.{where}")
         for spec, error in end.failed[:_MOST_FAILURES]:
-            print(f"{label}failed: {spec.table} {spec.column} {spec.row} {spec.protocol} seed {spec.seed}: {error}")
-        say_left_out(left_out, label)
+            print(f"{label}failed: {name_of(spec)}: {error}")
+        print_left_out(left_out, label)
         if left or end.failed or left_out:
             print(f"{label}What is not done is run by the same command.")
         if where:
-            self._say_next()
+            self._print_next()
 
-    def _say_next(self) -> None:
+    def _print_next(self) -> None:
         store = "" if self.store == Path("results") else f" {self.store}"
         print(f"{self._label()}Next: idgnn report{store}{' --quick' * self.quick}")
 
 
 def _read(store: Store) -> Contents:
     contents = store.read()
-    _say_broken(contents)
+    _print_broken(contents)
     return contents
 
 
-def _say_broken(contents: Contents) -> None:
+def _print_broken(contents: Contents) -> None:
     for sentence in contents.broken:
         print(f"idgnn: note: {sentence}", file=sys.stderr)
 
 
 def _seconds(text: str | None) -> float | None:
-    """A time such as 90s, 30m, 1.5h."""
+    """Seconds of a time such as 90s, 30m, 1.5h."""
     if text is None:
         return None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h)", text.strip())

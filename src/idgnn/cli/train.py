@@ -12,7 +12,7 @@ import tyro
 
 from idgnn.choices import TaskName
 from idgnn.cli.arguments import Name, OwnFiles
-from idgnn.graphs.settings import FileSource, Selection
+from idgnn.graphs.sources import FileSource, Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.settings import TaskOptions, TaskSettings
 from idgnn.training.options import TrainOptions
@@ -52,20 +52,20 @@ class Train:
     selection: Flat[Selection] = field(default_factory=Selection)
 
     def __call__(self) -> None:
-        """Trains, shows how it goes, and says what came of it."""
-        from idgnn.cli.summary import show_runs
+        """Trains, with progress, and prints the results."""
+        from idgnn.cli.training_display import show_runs
         from idgnn.training.processes import joined
 
         jobs = self._jobs()
         with joined(jobs[0][0].training.device) as processes:
             if not processes.first:
-                warnings.simplefilter("ignore")  # the first one says it all
+                warnings.simplefilter("ignore")  # the first process shows them
             runs = [self._train(settings, folder, processes.first) for settings, folder in jobs]
             if processes.first:
                 show_runs(runs)
 
     def _jobs(self) -> list[tuple[RunSettings, Path]]:
-        """What is trained, and where it is recorded."""
+        """The settings and the folder of each run."""
         from idgnn.training.record import RunFolder
 
         if self.resume is not None:
@@ -84,13 +84,13 @@ class Train:
         return [(settings, _new_folder(self.runs, settings)) for settings in jobs]
 
     def _train(self, settings: RunSettings, folder: Path, first: bool) -> Run:
-        from idgnn.cli.progress import Progress
+        from idgnn.cli.training_display import TrainingProgress
         from idgnn.training.callbacks import tracker
         from idgnn.training.train import train
 
         callbacks = []
-        if first:  # of several processes one tells how it goes
-            callbacks = [Progress(folder), *([] if self.track is None else [tracker(self.track, folder)])]
+        if first:  # of several processes one shows the progress
+            callbacks = [TrainingProgress(folder), *([] if self.track is None else [tracker(self.track, folder)])]
         return train(
             settings.data,
             settings.task,

@@ -9,7 +9,7 @@ from typing import Literal
 from idgnn.choices import TaskName
 from idgnn.experiments.models import BOTH, PAPER, WALKS, Model
 from idgnn.experiments.spec import Protocol, Spec, TrainJob, Variant
-from idgnn.graphs.settings import Selection
+from idgnn.graphs.sources import Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.settings import TaskSettings
 from idgnn.training.options import TrainOptions

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from idgnn.experiments.record import Record
 from idgnn.experiments.spec import Job, MeasureJob, TrainJob, job_as_dict
 from idgnn.graphs.catalog import CATALOG
-from idgnn.graphs.settings import Selection
+from idgnn.graphs.sources import Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.settings import TaskSettings
 from idgnn.training.options import TrainOptions

@@ -31,7 +31,7 @@ def download(names: Iterable[str]) -> dict[str, str]:
     names = list(names)
     if not names:
         return {}
-    from idgnn.graphs.download import ensure
+    from idgnn.graphs.raw_files import ensure
 
     def reason(name: str) -> str | None:
         try:

@@ -1,7 +1,7 @@
-"""Graphs that took time to make, kept in a file: a safetensors file of stacked tensors, which runs no code on load.
+"""A cache for graphs that took time to make: safetensors files of stacked tensors, which run no code when loaded.
 
-Each attribute is one tensor, the graphs one after another along the dimension that PyG concatenates it in, and beside
-it its size in each graph. Node ids stay those of their own graph. What is not a tensor is kept as JSON.
+Each attribute is one tensor, the graphs concatenated along the dimension that PyG concatenates it in, with its size in
+each graph as a second tensor. Node ids are those of each graph alone. Values that are not tensors are stored as JSON.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch_geometric.data import Data
 
-from idgnn.graphs.cache_dir import cache_dir
+from idgnn.graphs.raw_files import cache_dir
 from idgnn.writing import replacing
 
-__all__ = ["cache_dir", "cache_key", "cached"]
-
-_FORMAT = 1  # to be raised when the layout of the files or the meaning of a graph changes
+_FORMAT = 1  # to be increased when the layout of the files or the meaning of a graph changes
 _ABSENT = -1  # the size of an attribute in a graph that has none
 
 
 def cache_key(name: str, *parts: object) -> str:
-    """A name for a file of the cache: equal if and only if name, parts (content and settings) and format are."""
+    """The name of a cache file: equal if and only if name, parts (content and settings) and format are."""
     content = json.dumps([_FORMAT, name, *map(str, parts)])
     return f"{name}-{hashlib.sha256(content.encode()).hexdigest()}"
 
 
 def cached(key: str, make: Callable[[], list[Data]]) -> list[Data]:
-    """What `make` gives, from the file of an earlier call with the same key if there is one.
+    """The result of `make`, read from the file of an earlier call with the same key if there is one.
 
-    A file that cannot be read is made again. Several processes may call it at once: each writes under a name of its own
-    and then renames. Where the folder cannot be written, a warning says so, and the graphs are made on each call.
+    A file that cannot be read is replaced. Several processes may call it at once: each writes a temporary file and then
+    renames it. If the folder cannot be written, a warning says so, and the graphs are made on each call.
     """
     path = cache_dir() / "graphs" / f"{key}.safetensors"
     if path.is_file():
-        # SafetensorError, KeyError, ValueError: the file is damaged; OSError: it is gone or not ours to read.
+        # SafetensorError, KeyError, ValueError: the file is damaged; OSError: it was deleted or is not readable.
         with contextlib.suppress(OSError, SafetensorError, KeyError, ValueError):
             return _read(path)
     graphs = make()
     tensors, rest = _stack(graphs)
+    metadata = {"rest": json.dumps(rest if any(rest) else len(rest)), "crc": str(_crc(tensors))}
     try:
-        _write(path, tensors, rest)
+        with replacing(path) as temporary:
+            save_file(tensors, temporary, metadata)
     except ValueError as error:
         warnings.warn(
             f"{key} could not be kept in {path.parent} ({error}), so it will be made again next time. Make that folder "
@@ -69,7 +69,7 @@ def _stack(graphs: list[Data]) -> tuple[dict[str, Tensor], list[dict[str, Any]]]
         present = [part for part in parts if isinstance(part, Tensor)]
         dim = _dim_of(key)
         for part in present:
-            if part.dim() == 0 or part.dtype != present[0].dtype or _others(part, dim) != _others(present[0], dim):
+            if part.dim() == 0 or part.dtype != present[0].dtype or _width(part, dim) != _width(present[0], dim):
                 raise ValueError(
                     f"the attribute {key} is {_about(present[0])} in one graph and {_about(part)} in another, expected "
                     "tensors that can be stacked. Give it the same type and width in all graphs."
@@ -79,12 +79,6 @@ def _stack(graphs: list[Data]) -> tuple[dict[str, Tensor], list[dict[str, Any]]]
             [part.size(dim) if isinstance(part, Tensor) else _ABSENT for part in parts], dtype=torch.long
         )
     return tensors, [{k: v for k, v in each.items() if not isinstance(v, Tensor)} for each in contents]
-
-
-def _write(path: Path, tensors: dict[str, Tensor], rest: list[dict[str, Any]]) -> None:
-    metadata = {"rest": json.dumps(rest if any(rest) else len(rest)), "crc": str(_crc(tensors))}
-    with replacing(path) as temporary:
-        save_file(tensors, temporary, metadata)
 
 
 def _read(path: Path) -> list[Data]:
@@ -101,7 +95,7 @@ def _read(path: Path) -> list[Data]:
         parts = iter(tensors[key].split([size for size in sizes if size != _ABSENT], dim))
         for content, size in zip(contents, sizes, strict=True):
             if size != _ABSENT:
-                # Slices of the last dimension are scattered in memory, and layers want edge_index in one piece.
+                # Slices along the last dimension are not contiguous, and layers expect a contiguous edge_index.
                 content[key] = next(parts).contiguous()
     return [Data.from_dict(content) for content in contents]
 
@@ -111,7 +105,8 @@ def _dim_of(key: str) -> int:
     return Data().__cat_dim__(key, None)
 
 
-def _others(tensor: Tensor, dim: int) -> list[int]:
+def _width(tensor: Tensor, dim: int) -> list[int]:
+    """The sizes of the other dimensions."""
     sizes = list(tensor.shape)
     del sizes[dim]
     return sizes
@@ -122,7 +117,7 @@ def _about(tensor: Tensor) -> str:
 
 
 def _crc(tensors: dict[str, Tensor]) -> int:
-    """A checksum of all bytes: safetensors notices a file of the wrong length, but not a wrong byte."""
+    """A checksum of all bytes: safetensors detects a file of the wrong length, but not a wrong byte."""
     crc = 0
     for key in sorted(tensors):
         value = tensors[key]

@@ -1,4 +1,4 @@
-"""The datasets that are known by name, and what is known about each without loading it. Needs no PyTorch."""
+"""The datasets that can be loaded by name, and facts about each that need no loading. Imports no PyTorch."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Literal
 
 from idgnn.choices import TaskName
 
-# Labels of these come from the structure, so every dataset of many graphs has them; but among molecules hardly any node
-# lies on a triangle, and the bins of clustering collapse into one.
+# Labels of these come from the structure, so every dataset of many graphs has them. But in molecules hardly any node is
+# part of a triangle, and all clustering coefficients fall into one bin.
 _PAIRS: tuple[TaskName, ...] = ("shortest-path", "link-prediction")
 _STRUCTURE: tuple[TaskName, ...] = ("node-clustering", "graph-clustering", *_PAIRS)
 
@@ -21,44 +21,44 @@ _WATTS_STROGATZ = "Watts, Strogatz, Collective dynamics of small-world networks,
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """One dataset: a row of what `idgnn data list` prints."""
 
     name: str
     kind: Literal["generated", "many graphs", "one graph"]
     num_graphs: int
     tasks: tuple[TaskName, ...]
-    """What it has labels for."""
+    """The tasks that it has labels for."""
     source: str
     citation: str
     folder: str | None = None
-    """Where its raw files lie below the folder with the datasets; `None`: it has none, it is generated."""
+    """The folder of its raw files below that of all datasets; `None` for generated datasets."""
     group: Literal["synthetic", "tu", "planetoid", "molhiv", "released"] = "synthetic"
     """Which reader reads it."""
 
 
-def _tu(name: str, num_graphs: int, structure: tuple[TaskName, ...]) -> Entry:
+def _tu(name: str, num_graphs: int, structure: tuple[TaskName, ...]) -> CatalogEntry:
     source = f"https://www.chrsmrrs.com/graphkerneldatasets/{name}.zip"
     tasks: tuple[TaskName, ...] = ("graph-classification", *structure)
-    return Entry(name, "many graphs", num_graphs, tasks, source, _TU, f"TUDataset/{name}/raw", "tu")
+    return CatalogEntry(name, "many graphs", num_graphs, tasks, source, _TU, f"TUDataset/{name}/raw", "tu")
 
 
-def _planetoid(name: str) -> Entry:
+def _planetoid(name: str) -> CatalogEntry:
     source = "https://github.com/kimiyoung/planetoid/raw/master/data"
     tasks: tuple[TaskName, ...] = ("node-classification", "link-prediction")
-    return Entry(name, "one graph", 1, tasks, source, _PLANETOID, f"Planetoid/{name}/raw", "planetoid")
+    return CatalogEntry(name, "one graph", 1, tasks, source, _PLANETOID, f"Planetoid/{name}/raw", "planetoid")
 
 
-def _released(name: str, num_graphs: int) -> Entry:
+def _released(name: str, num_graphs: int) -> CatalogEntry:
     source = "the authors' own graphs, as arrays in GraphGym_IDGNN/synthetic_graphs.npz"
-    return Entry(name, "many graphs", num_graphs, _STRUCTURE, source, _IDGNN, "GraphGym_IDGNN", "released")
+    return CatalogEntry(name, "many graphs", num_graphs, _STRUCTURE, source, _IDGNN, "GraphGym_IDGNN", "released")
 
 
-CATALOG: dict[str, Entry] = {
+CATALOG: dict[str, CatalogEntry] = {
     entry.name: entry
     for entry in (
-        Entry("ScaleFree", "generated", 256, _STRUCTURE, "generated: Holme-Kim, m = 2", _HOLME_KIM),
-        Entry("SmallWorld", "generated", 256, _STRUCTURE, "generated: Watts-Strogatz, k = 4", _WATTS_STROGATZ),
+        CatalogEntry("ScaleFree", "generated", 256, _STRUCTURE, "generated: Holme-Kim, m = 2", _HOLME_KIM),
+        CatalogEntry("SmallWorld", "generated", 256, _STRUCTURE, "generated: Watts-Strogatz, k = 4", _WATTS_STROGATZ),
         _tu("ENZYMES", 600, _STRUCTURE),
         _tu("PROTEINS", 1113, _STRUCTURE),
         _tu("BZR", 405, _PAIRS),
@@ -67,7 +67,7 @@ CATALOG: dict[str, Entry] = {
         _tu("PTC_MR", 344, _PAIRS),
         _planetoid("Cora"),
         _planetoid("CiteSeer"),
-        Entry(
+        CatalogEntry(
             "ogbg-molhiv",
             "many graphs",
             41127,
@@ -87,7 +87,7 @@ CATALOG: dict[str, Entry] = {
 NAMES: tuple[str, ...] = tuple(CATALOG)
 
 
-def find(name: str) -> Entry:
+def find(name: str) -> CatalogEntry:
     """The entry of a dataset, by its name in upper or lower case.
 
     Example:

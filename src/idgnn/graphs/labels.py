@@ -1,4 +1,4 @@
-"""Labels that the structure of a graph gives: clustering coefficients and distances, in classes."""
+"""Labels from the structure of a graph: clustering coefficients and distances, in classes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from idgnn.graphs.clustering import clustering_coefficients, clustering_of
-from idgnn.graphs.distances import distances
-
-__all__ = ["clustering_coefficients", "graph_clustering", "node_clustering", "shortest_paths"]
+from idgnn.graphs.structure import clustering_of, distances
 
 
 def node_clustering(graphs: Sequence[Data], bins: int = 10) -> list[Data]:
     """Copies with `y` `[num_nodes]`: the clustering coefficient of each node, in quantile bins over all nodes.
 
-    Ties leave fewer than the ten classes asked for: 6 on ScaleFree, SmallWorld, ENZYMES, ba and ws, 7 on PROTEINS, and
-    a single one on BZR, COX2, MUTAG and PTC_MR, where hardly any node lies on a triangle. See :func:`quantile_bins`.
+    Ties leave fewer than ten classes: 6 on ScaleFree, SmallWorld, ENZYMES, ba and ws, 7 on PROTEINS, and a single one
+    on BZR, COX2, MUTAG and PTC_MR, where hardly any node is part of a triangle. See :func:`quantile_bins`.
     """
-    values = clustering_of(list(graphs))
+    values = clustering_of(graphs)
     labels = quantile_bins(torch.cat([torch.empty(0, dtype=torch.float64), *values]), bins)
     return _labeled(graphs, labels.split([each.numel() for each in values]))
 
@@ -30,10 +27,10 @@ def node_clustering(graphs: Sequence[Data], bins: int = 10) -> list[Data]:
 def graph_clustering(graphs: Sequence[Data], bins: int = 10) -> list[Data]:
     """Copies with `y` `[1]`: the average clustering coefficient of each graph, in quantile bins over all graphs.
 
-    That is 10 classes of almost equal sizes on the datasets of the paper; ties leave fewer on others.
+    These are 10 classes of almost equal sizes on the datasets of the paper; ties leave fewer on others.
     """
     # Correctly rounded sums do not depend on the order of the nodes: isomorphic graphs get the same label.
-    means = [math.fsum(each.tolist()) / max(each.numel(), 1) for each in clustering_of(list(graphs))]
+    means = [math.fsum(each.tolist()) / max(each.numel(), 1) for each in clustering_of(graphs)]
     return _labeled(graphs, quantile_bins(torch.tensor(means, dtype=torch.float64), bins).split(1))
 
 
@@ -46,7 +43,7 @@ def shortest_paths(graphs: Sequence[Data], pairs: int = 1000, cutoff: int = 4, s
     is at most `pairs`.
     """
     if pairs < 1 or cutoff < 1:
-        raise ValueError(f"pairs is {pairs} and cutoff is {cutoff}, expected at least 1 of both. Ask for more.")
+        raise ValueError(f"pairs is {pairs} and cutoff is {cutoff}, expected at least 1 of both.")
     generator = torch.Generator().manual_seed(seed)
     drawn = [
         torch.randint(max(nodes, 1), (2, pairs if nodes else 0), generator=generator)
@@ -62,17 +59,17 @@ def shortest_paths(graphs: Sequence[Data], pairs: int = 1000, cutoff: int = 4, s
 
 
 def quantile_bins(values: Tensor, bins: int = 10) -> Tensor:
-    """Classes of equal sizes, as far as ties allow: `[values]`, counted from 0.
+    """Classes of equal sizes, as far as ties allow: `[values]`, numbered from 0.
 
-    Class k starts at the value of rank `k * len(values) // bins` and goes up to where the next one starts. Equal starts
-    are merged, which leaves fewer classes.
+    Class k starts at the value of rank `k * len(values) // bins` and ends where the next one starts. Equal starts are
+    merged, which leaves fewer classes.
 
     Example:
         >>> quantile_bins(torch.tensor([0.0, 0.0, 0.0, 0.0, 1.0, 2.0]), bins=3)
         tensor([0, 0, 0, 0, 1, 1])
     """
     if bins < 1:
-        raise ValueError(f"bins is {bins}, expected at least 1. Ask for more.")
+        raise ValueError(f"bins is {bins}, expected at least 1.")
     if values.numel() == 0:
         return torch.empty(0, dtype=torch.long)
     starts = values.sort().values[torch.arange(bins) * values.numel() // bins].unique()

@@ -1,6 +1,7 @@
-"""Where the raw files of the benchmarks lie, and whether they are the right ones. Needs no PyTorch.
+"""Raw files of the benchmark datasets: where they are, whether they are the right ones, and their download.
 
-The layout is the same under IDGNN_DATA, which is only ever read, and in the cache, where downloads go.
+The layout is the same under IDGNN_DATA, which is never written to, and in the cache, where downloads go. PyTorch is
+imported only for a download.
 """
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from idgnn.graphs.cache_dir import cache_dir
-from idgnn.graphs.catalog import Entry, find
+from idgnn.graphs.catalog import CatalogEntry, find
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class RawFiles:
     expected: dict[str, str]
 
     def checksums(self) -> dict[str, str]:
-        """The SHA-256 that each file really has."""
+        """The SHA-256 of each file."""
         return {each: hashlib.sha256((self.root / each).read_bytes()).hexdigest() for each in self.expected}
 
     def problems(self) -> list[str]:
@@ -35,7 +37,7 @@ class RawFiles:
         ]
 
 
-def expected(entry: Entry) -> dict[str, str]:
+def expected(entry: CatalogEntry) -> dict[str, str]:
     """The SHA-256 of each data file of a dataset, by its path below the folder with the datasets."""
     table: dict[str, str] = json.loads(Path(__file__).with_name("checksums.json").read_text(encoding="utf-8"))
     return {path: value for path, value in table.items() if path.startswith(f"{entry.folder}/")}
@@ -47,12 +49,26 @@ def roots() -> list[Path]:
     return [*([Path(given)] if given else []), download_root()]
 
 
+def cache_dir() -> Path:
+    """The folder named by IDGNN_CACHE, else `idgnn` in the platform's folder for caches of the user."""
+    if os.environ.get("IDGNN_CACHE"):
+        return Path(os.environ["IDGNN_CACHE"])
+    home = Path.home()
+    if sys.platform == "darwin":
+        parent = home / "Library" / "Caches"
+    elif sys.platform == "win32":
+        parent = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    else:
+        parent = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    return parent / "idgnn"
+
+
 def download_root() -> Path:
     """The folder that downloads go to."""
     return cache_dir() / "raw"
 
 
-def locate(entry: Entry) -> RawFiles | None:
+def locate(entry: CatalogEntry) -> RawFiles | None:
     """The first folder with all files of the dataset, or `None`."""
     names = expected(entry)
     for root in roots():
@@ -67,8 +83,8 @@ def is_available(name: str) -> bool:
     return entry.folder is None or locate(entry) is not None
 
 
-def verify(name: str) -> list[str]:
-    """What is wrong with the raw files of a dataset, a sentence each; nothing, if there is nothing to say."""
+def file_problems(name: str) -> list[str]:
+    """The problems of the raw files of a dataset, a sentence each; an empty list if there are none."""
     entry = find(name)
     if entry.folder is None:
         return []
@@ -77,3 +93,57 @@ def verify(name: str) -> list[str]:
         looked = " and ".join(map(str, roots()))
         return [f"the files of {entry.name} are not in {looked}. Fetch them with idgnn data fetch {entry.name}."]
     return found.problems()
+
+
+def ensure(entry: CatalogEntry) -> RawFiles:
+    """The raw files of a dataset, downloaded if necessary; they are not verified."""
+    found = locate(entry)
+    if found is not None:
+        return found
+    looked = " and ".join(map(str, roots()))
+    if entry.group == "released":
+        raise ValueError(
+            f"the files of {entry.name} ({', '.join(expected(entry))}) are not in {looked}, and they cannot be "
+            "downloaded: the authors released pickles, of which this file holds the plain arrays. Set IDGNN_DATA to "
+            "the folder that holds them, or use ScaleFree or SmallWorld, which are generated."
+        )
+    try:
+        _download(entry, download_root())
+    except Exception as error:  # of the network, the server, the archive or the disk
+        raise ValueError(
+            f"the files of {entry.name} are not in {looked}, and could not be downloaded from {entry.source} "
+            f"({error}). Set IDGNN_DATA to a folder that holds them, or connect to the internet and try again."
+        ) from error
+    return RawFiles(download_root(), expected(entry))
+
+
+def fetch(name: str) -> None:
+    """Downloads the raw files of a dataset, unless they are available, and verifies them."""
+    entry = find(name)
+    if entry.folder is not None:
+        ensure(entry)
+    problems = file_problems(name)
+    if problems:
+        raise ValueError(f"{entry.name} was fetched, but is not what was expected. {' '.join(problems)}")
+
+
+def _download(entry: CatalogEntry, root: Path) -> None:
+    """Downloads into a temporary folder; files are moved to their places only when all of them are there."""
+    from torch_geometric.data import download_url, extract_zip  # imports PyTorch
+
+    names = list(expected(entry))
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root, suffix=".part") as temporary:
+        folder = Path(temporary)
+        if entry.group == "planetoid":
+            for each in names:
+                download_url(f"{entry.source}/{Path(each).name}", str(folder), log=False)
+        else:
+            archive = download_url(entry.source, str(folder), log=False)
+            extract_zip(archive, str(folder), log=False)
+        for each in names:
+            found = sorted(folder.rglob(Path(each).name))  # wherever the archive has it
+            if not found:
+                raise FileNotFoundError(f"the download holds no {Path(each).name}")
+            (root / each).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(found[0], root / each)

@@ -1,4 +1,4 @@
-"""Which graphs, or which nodes of a graph, are for training and which for validation and test."""
+"""Splits of graphs, or of the nodes of a graph, into training, validation and test parts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,23 @@ class Split(Mapping[str, Tensor]):
 
 def random_split(num: int, fractions: Sequence[float] = (0.8, 0.2), seed: int = 0) -> Split:
     """Ids 0 to `num - 1` in random parts: train and valid, and with a third fraction test. Every id is in one."""
-    return _cut(torch.randperm(num, generator=_generator(seed)), fractions)
+    if len(fractions) not in (2, 3) or min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-6:
+        raise ValueError(
+            f"fractions is {list(fractions)}, expected 2 or 3 positive numbers with the sum 1, for "
+            "train, valid and test."
+        )
+    borders = [0, *(round(num * sum(fractions[: part + 1])) for part in range(len(fractions) - 1)), num]
+    sizes = [last - first for first, last in pairwise(borders)]
+    while num >= len(sizes) and min(sizes) < 1:  # with few ids the largest parts give some to the empty ones
+        smallest, largest = sizes.index(min(sizes)), sizes.index(max(sizes))
+        sizes[smallest], sizes[largest] = sizes[smallest] + 1, sizes[largest] - 1
+    if min(sizes) < 1:
+        raise ValueError(
+            f"{num} graphs or nodes in parts of {list(fractions)} leave parts of sizes {sizes}, expected at least "
+            "one in each. Use more of them, or other fractions."
+        )
+    order = torch.randperm(num, generator=torch.Generator().manual_seed(seed))
+    return Split(dict(zip(_PARTS, (part.sort().values for part in order.split(sizes)), strict=False)))
 
 
 def k_fold(labels_or_num: Tensor | int, folds: int = 10, seed: int = 0, stratified: bool = True) -> list[Split]:
@@ -62,7 +78,7 @@ def k_fold(labels_or_num: Tensor | int, folds: int = 10, seed: int = 0, stratifi
         labels_or_num: the class of each graph `[num]`, or only their number, if `stratified` is false.
         folds: how many.
         seed: of the shuffle.
-        stratified: whether the folds have as many of each class as the others, up to one.
+        stratified: whether the numbers of members of a class differ by at most one between folds.
     """
     labels = torch.zeros(labels_or_num) if isinstance(labels_or_num, int) else labels_or_num.view(-1).cpu()
     if stratified and isinstance(labels_or_num, int):
@@ -72,11 +88,11 @@ def k_fold(labels_or_num: Tensor | int, folds: int = 10, seed: int = 0, stratifi
         )
     num = labels.numel()
     if not 2 <= folds <= num:
-        raise ValueError(f"folds is {folds} to deal {num} into, expected at least 2 and at most {num} of them.")
-    order = torch.randperm(num, generator=_generator(seed))
+        raise ValueError(f"folds is {folds} for {num} graphs or nodes, expected at least 2 and at most {num} of them.")
+    order = torch.randperm(num, generator=torch.Generator().manual_seed(seed))
     if stratified:
         order = order[labels[order].sort(stable=True).indices]
-    # Dealt out like cards: the members of a class lie side by side, so they go to different folds.
+    # Folds are assigned in turn: the members of a class are adjacent in the order, so they get different folds.
     fold = torch.empty(num, dtype=torch.long)
     fold[order] = torch.arange(num) % folds
     return [
@@ -95,28 +111,3 @@ def provided(dataset: Dataset) -> Split:
     if not ids:
         raise ValueError(f"no split comes with {dataset.name}. Use split random or folds.")
     return Split(ids)
-
-
-def _cut(order: Tensor, fractions: Sequence[float]) -> Split:
-    """Consecutive parts of the given ids, their borders rounded to the nearest."""
-    if len(fractions) not in (2, 3) or min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-6:
-        raise ValueError(
-            f"fractions is {list(fractions)}, expected 2 or 3 positive numbers with the sum 1, for "
-            "train, valid and test."
-        )
-    num = order.numel()
-    borders = [0, *(round(num * sum(fractions[: part + 1])) for part in range(len(fractions) - 1)), num]
-    sizes = [last - first for first, last in pairwise(borders)]
-    while num >= len(sizes) and min(sizes) < 1:  # a few go round
-        smallest, largest = sizes.index(min(sizes)), sizes.index(max(sizes))
-        sizes[smallest], sizes[largest] = sizes[smallest] + 1, sizes[largest] - 1
-    if min(sizes) < 1:
-        raise ValueError(
-            f"{num} graphs or nodes in parts of {list(fractions)} leave parts of sizes {sizes}, expected at least "
-            "one in each. Use more of them, or other fractions."
-        )
-    return Split(dict(zip(_PARTS, (part.sort().values for part in order.split(sizes)), strict=False)))
-
-
-def _generator(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)

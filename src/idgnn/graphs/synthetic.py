@@ -22,18 +22,18 @@ from torch_geometric.utils import to_undirected
 from idgnn.graphs.cache import cache_key, cached
 
 _BINS, _TOP = 10, 0.5  # of average clustering: [0, 0.05), [0.05, 0.1), ..., [0.45, 0.5]
-_PATIENCE = 20_000  # graphs drawn since one was kept last, after which the bins that still have room are given up
-_SILENCE = 2.0  # seconds before a progress bar appears
+_PATIENCE = 20_000  # draws in a row without a graph to keep, after which the bins that are not full are given up
+_SECONDS_WITHOUT_BAR = 2.0  # before a progress bar appears
 
 
 def scale_free(num_graphs: int = 256, num_nodes: int = 64, seed: int = 0) -> list[Data]:
     """Connected Holme-Kim graphs (each node brings 2 edges), average clustering spread evenly over [0, 0.5].
 
     Triads are closed with a random probability p; a graph is kept if its 0.05-wide bin of average clustering has room.
-    The bins end with numbers that differ by at most one. All ten can be filled at 64 nodes, but [0, 0.05) hardly: even
+    In the end the bins differ by at most one graph. All ten can be filled at 64 nodes, but [0, 0.05) hardly: even
     at p = 0 one graph in 350 falls into it. So p is not uniform but u^4 with u uniform, which draws small p more often:
     the 256 graphs took 23,000 draws (5 to 10 seconds, once) in place of 250,000. Where 20,000 draws in a row fill no
-    room, as can happen at other sizes, the bins with room are given up and the others share what is left evenly.
+    bin, as can happen at other sizes, the bins that are not full are given up and the others share the rest evenly.
     """
 
     def draw(p: float, rng: random.Random) -> nx.Graph:
@@ -102,11 +102,11 @@ def _spread(draw: Callable[[float, random.Random], nx.Graph], num_graphs: int, s
                 kept.append(graph)
                 counts[bin_] += 1
                 idle = 0
-                if bar is None and time.monotonic() - start > _SILENCE:
+                if bar is None and time.monotonic() - start > _SECONDS_WITHOUT_BAR:
                     bar = _bar(stack, num_graphs)
                 if bar is not None:
                     bar(len(kept))
-    rng.shuffle(kept)  # else the graphs of the rarest bin would come last
+    rng.shuffle(kept)  # otherwise the graphs of the rarest bin would come last
     return kept
 
 
@@ -138,7 +138,7 @@ def _bin_of(graph: nx.Graph) -> int:
 
 
 def _bar(stack: ExitStack, total: int) -> Callable[[int], None]:
-    """A progress bar on a terminal, gone when the stack ends; elsewhere nothing."""
+    """A progress bar on a terminal, removed when the stack is closed; without a terminal nothing."""
     console = Console(stderr=True)
     if not console.is_terminal:
         return lambda _: None
@@ -155,6 +155,4 @@ def _as_data(graph: nx.Graph) -> Data:
 
 def _check(num_graphs: int, num_nodes: int, least: int) -> None:
     if num_graphs < 1 or num_nodes < least:
-        raise ValueError(
-            f"num_graphs is {num_graphs} and num_nodes is {num_nodes}, expected at least 1 and {least}. Ask for more."
-        )
+        raise ValueError(f"num_graphs is {num_graphs} and num_nodes is {num_nodes}, expected at least 1 and {least}.")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from idgnn.graphs.clustering import clustering_of
 from idgnn.graphs.dataset import Dataset
+from idgnn.graphs.structure import clustering_of
 from idgnn.tasks.settings import TaskSettings
 
 

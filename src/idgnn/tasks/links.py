@@ -10,8 +10,7 @@ import torch
 from torch import Generator, Tensor
 from torch_geometric.data import Data
 
-from idgnn.graphs.link_split import link_split
-from idgnn.graphs.negative_pairs import negative_pairs
+from idgnn.graphs.link_pairs import link_split, negative_pairs
 from idgnn.identity.adjacency import pointers
 from idgnn.tasks.part import Part, stack
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from idgnn.graphs.settings import FileSource, Selection
+from idgnn.graphs.sources import FileSource, Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.settings import TaskSettings
 from idgnn.training.options import TrainOptions

@@ -5,24 +5,25 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from idgnn.choices import TaskName
-from idgnn.graphs.dataset import Dataset
+from idgnn.graphs.dataset import Dataset, select
 from idgnn.graphs.files.read import read_files
-from idgnn.graphs.files.standardize import standardized
 from idgnn.graphs.load import load
-from idgnn.graphs.select import select
-from idgnn.graphs.settings import FileSource, Selection
+from idgnn.graphs.schema import Schema, fit_standardization, standardize
+from idgnn.graphs.sources import FileSource, Selection
 from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import Predictor, build
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.make import make_problem
-from idgnn.tasks.part import as_list
+from idgnn.tasks.part import Part, as_list
 from idgnn.tasks.problem import Problem
 from idgnn.tasks.settings import TaskSettings
 from idgnn.training.answers import Answers
@@ -103,12 +104,12 @@ def train(
 
 
 def read_data(settings: RunSettings) -> Dataset:
-    """The graphs that settings name; numbers from files are standardized."""
+    """The graphs that settings name."""
     if isinstance(settings.data, str):
         dataset = load(settings.data)
     else:
         quantity = settings.task.name.endswith("regression")
-        dataset = standardized(read_files(settings.data, quantity=quantity))
+        dataset = read_files(settings.data, quantity=quantity)
     return _selected(dataset, settings.selection)
 
 
@@ -127,6 +128,10 @@ def _train(
     processes: Processes,
 ) -> Run:
     problem = make_problem(dataset, settings.task, settings.seed)
+    _warn_of_integers(dataset)
+    if dataset.schema is not None:
+        schema = fit_standardization(dataset.schema, problem.train.x, problem.train.edge_attr)
+        dataset, problem = replace(dataset, schema=schema), _standardized(problem, schema)
     torch.manual_seed(seed_of(settings.seed, "weights"))
     objective = problem.objective
     model = build(settings.model, problem.level, problem.in_channels, objective.num_outputs, problem.edge_dim)
@@ -190,6 +195,37 @@ def _train(
         result,
         path,
     )
+
+
+def _standardized(problem: Problem, schema: Schema) -> Problem:
+    """The problem with standardized features; parts that share a graph still share its features."""
+    done: dict[int, Tensor] = {}
+
+    def part(given: Part) -> Part:
+        values: dict[str, Tensor] = {}
+        for name, columns in (("x", schema.node), ("edge_attr", schema.edge)):
+            features = getattr(given, name)
+            if features is not None and columns:
+                if id(features) not in done:
+                    done[id(features)] = standardize(columns, features)
+                values[name] = done[id(features)]
+        return replace(given, **values)
+
+    held_out = {name: part(each) for name, each in problem.held_out.items()}
+    return replace(problem, train=part(problem.train), held_out=held_out)
+
+
+def _warn_of_integers(dataset: Dataset) -> None:
+    """Integers are codes of categories more often than amounts, and a network reads features as amounts."""
+    for name in ("x", "edge_attr"):
+        given = (graph.get(name) for graph in dataset.graphs)
+        kinds = {values.dtype for values in given if isinstance(values, Tensor)}
+        if any(not kind.is_floating_point and kind != torch.bool for kind in kinds):
+            warnings.warn(
+                f"{name} holds integers, which are read as amounts. If they are categories, code them one-hot before, "
+                f"with torch_geometric.utils.one_hot; if they are amounts, convert them with {name}.float().",
+                stacklevel=2,
+            )
 
 
 def _say_what_is_not_read(problem: Problem, model: Predictor, conv: str) -> None:

@@ -5,9 +5,9 @@ import math
 
 import pytest
 
-from idgnn.graphs.files.bad_rows import BadRows
 from idgnn.graphs.files.read import read_files
-from idgnn.graphs.settings import FileSource
+from idgnn.graphs.files.text import BadRows
+from idgnn.graphs.sources import FileSource
 from tests.graphs.files.written import write
 
 
@@ -74,7 +74,7 @@ def test_what_is_not_available_is_no_class_no_quantity_and_no_feature(tmp_path, 
     assert bad_rows(feature) == [f"n.csv:4: column 'y' is {cell!r}, expected a finite number"]
 
 
-def test_of_text_for_a_quantity_it_is_said_once(tmp_path):
+def test_text_as_a_quantity_is_one_error(tmp_path):
     nodes = write(tmp_path / "n.csv", "id,city\na,NA\nb,Rome\nc,Oslo\n")
     source = FileSource(write(tmp_path / "e.csv", "a,b\nb,c\n"), nodes, label="city")
     with pytest.raises(ValueError, match=r"'city' holds text, such as 'Rome', but a regression expects") as caught:
@@ -91,7 +91,7 @@ def test_a_quantity_is_a_number(tmp_path):
     assert read_files(source, quantity=True).graphs[0].y[:2].tolist() == [100, 300]
 
 
-def test_a_class_that_is_new_is_not_known(tmp_path):
+def test_a_new_class_is_an_unknown_label(tmp_path):
     edges, nodes = write(tmp_path / "e.csv", "a,b\n"), write(tmp_path / "n.csv", "id,y\na,no\nb,yes\n")
     schema = read_files(FileSource(edges, nodes, label="y")).schema
     write(nodes, "id,y\na,perhaps\nb,yes\n")
@@ -106,7 +106,7 @@ def test_a_first_row_that_may_be_a_header_or_an_edge_is_refused(tmp_path):
         read_files(FileSource(write(tmp_path / "e.edgelist", "1 2 {}\n2 3 {}\n")))
 
 
-def test_a_header_that_is_not_recognized_is_told_of(tmp_path):
+def test_a_header_that_is_not_recognized_is_a_warning(tmp_path):
     with pytest.warns(UserWarning, match="'user' and 'movie', is an edge"):
         read_files(FileSource(write(tmp_path / "e.csv", "user,movie\na,b\nb,c\n")))
 
@@ -183,7 +183,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("files", "changes", "sentence"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path, files, changes, sentence):
+def test_unreadable_files_are_refused_with_a_sentence(tmp_path, files, changes, sentence):
     for name, content in files.items():
         path = write(tmp_path / name, "" if isinstance(content, bytes) else content)
         if isinstance(content, bytes):

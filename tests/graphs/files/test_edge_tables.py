@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from idgnn.graphs.files.read import DuplicateEdgesWarning, read_files
-from idgnn.graphs.settings import FileSource
+from idgnn.graphs.sources import FileSource
 from tests.graphs.files.written import named_edges, only, write
 
 BOTH = [("a", "b"), ("b", "c"), ("b", "a"), ("c", "b")]

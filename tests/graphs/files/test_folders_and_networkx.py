@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from idgnn.graphs.files.read import read_files
-from idgnn.graphs.settings import FileSource
+from idgnn.graphs.sources import FileSource
 from tests.graphs.files.written import named_edges, only, write
 
 
@@ -98,7 +98,7 @@ def test_graphml_keeps_parallel_edges_and_loops_and_knows_defaults(tmp_path):
     assert "edge_attr" not in graph
 
 
-def test_gml_without_labels_goes_by_ids_in_utf_8(tmp_path):
+def test_gml_without_labels_is_read_by_ids_in_utf_8(tmp_path):
     text = 'graph [ node [ id 5 town "Köln" ] node [ id 3 town "Rom" ] edge [ source 5 target 3 id 1 ] ]'
     graph = only(FileSource(write(tmp_path / "g.gml", text)))
     assert graph.node_name == ["5", "3"] and graph.x.tolist() == [[1, 0], [0, 1]]
@@ -115,7 +115,7 @@ def test_a_label_may_be_missing_at_some_nodes_and_a_feature_may_not(tmp_path):
 
 
 @pytest.mark.parametrize("labeled", ["graph [ y 3 node [ id 1 ] ]", "graph [ node [ id 1 y 3 ] ]"])
-def test_a_file_of_a_folder_may_know_no_label(tmp_path, labeled):
+def test_a_file_of_a_folder_may_have_no_label(tmp_path, labeled):
     write(tmp_path / "f" / "a.gml", "graph [ node [ id 1 ] ]")
     write(tmp_path / "f" / "b.gml", labeled)
     dataset = read_files(FileSource(tmp_path / "f", label="y"))

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from idgnn.graphs.files.read import read_files
-from idgnn.graphs.schema import Column, Schema
-from idgnn.graphs.settings import FileSource
+from idgnn.graphs.files.text import BadRows
+from idgnn.graphs.schema import ColumnSchema, Schema
+from idgnn.graphs.sources import FileSource
 from tests.graphs.files.written import named_edges, only, write
 
 EDGES = "source,target\na,b\nb,c\n"
@@ -17,13 +18,13 @@ def with_nodes(tmp_path, nodes: str, **changes) -> FileSource:
     return FileSource(write(tmp_path / "e.csv", EDGES), nodes=write(tmp_path / "n.csv", nodes), **changes)
 
 
-def test_features_stand_in_the_order_of_the_node_table(tmp_path):
+def test_features_are_in_the_order_of_the_node_table(tmp_path):
     source = with_nodes(tmp_path, "age,node,color\n3,c,red\n1.5,b,\n-2,a,blue\n7,z,red\n")
     graph = only(source)
     assert graph.node_name == ["c", "b", "a", "z"]
     assert graph.x.tolist() == [[3, 0, 0, 1], [1.5, 1, 0, 0], [-2, 0, 1, 0], [7, 0, 0, 1]]
     assert sorted(named_edges(graph)) == [("a", "b"), ("b", "a"), ("b", "c"), ("c", "b")]
-    assert read_files(source).schema == Schema((Column("age"), Column("color", ("", "blue", "red"))))
+    assert read_files(source).schema == Schema((ColumnSchema("age"), ColumnSchema("color", ("", "blue", "red"))))
 
 
 def test_the_first_column_is_the_node_if_none_is_called_so(tmp_path):
@@ -56,8 +57,8 @@ def test_underscores_make_names_and_not_numbers(tmp_path):
 def test_labels_of_nodes_are_classes_or_quantities(tmp_path, cells, categories, y):
     rows = "".join(f"{node},1,{cell}\n" for node, cell in zip("abc", cells, strict=True))
     dataset = read_files(with_nodes(tmp_path, "id,age,what\n" + rows, label="what"))
-    assert dataset.schema.label == Column("what", categories) and dataset.schema.label_of == "node"
-    assert dataset.schema.node == (Column("age"),)
+    assert dataset.schema.label == ColumnSchema("what", categories) and dataset.schema.label_of == "node"
+    assert dataset.schema.node == (ColumnSchema("age"),)
     torch.testing.assert_close(dataset.graphs[0].y, torch.tensor(y), equal_nan=True)
 
 
@@ -118,3 +119,26 @@ def test_a_schema_with_labels_of_graphs_needs_no_labels(tmp_path):
     source = many_graphs(tmp_path, "graph,toxic\ng3,no\ng1,yes\ng2,\n")
     schema = read_files(source).schema
     assert all("y" not in graph for graph in read_files(FileSource(source.edges, source.nodes), schema).graphs)
+
+
+def test_numbers_that_are_named_categorical_are_one_hot_coded(tmp_path):
+    edges = write(tmp_path / "e.csv", "source,target,bond\na,b,2\nb,c,1\n")
+    nodes = write(tmp_path / "n.csv", "id,atom,charge\na,10,1\nb,6,2\nc,10,4\n")
+    dataset = read_files(FileSource(edges, nodes, categorical=("atom", "bond")))
+    [graph] = dataset.graphs
+    assert dataset.schema.node == (ColumnSchema("atom", ("6", "10")), ColumnSchema("charge"))
+    assert graph.x.tolist() == [[0, 1, 1], [1, 0, 2], [0, 1, 4]]
+    assert graph.edge_attr.tolist() == [[0, 1], [1, 0]] * 2
+    again = read_files(FileSource(edges, nodes), dataset.schema)  # as for prediction
+    assert again.graphs[0].x.tolist() == graph.x.tolist()
+    write(tmp_path / "n.csv", "id,atom,charge\na,7,1\nb,6,2\nc,10,4\n")
+    with pytest.raises(BadRows, match=r"n.csv:2: column 'atom' is '7', expected one of the known '6', '10'"):
+        read_files(FileSource(edges, nodes), dataset.schema)
+
+
+@pytest.mark.parametrize("name", ["nothing", "class", "id", "weight"])
+def test_only_features_can_be_categorical(tmp_path, name):
+    edges = write(tmp_path / "e.csv", "source,target,weight\na,b,2\n")
+    nodes = write(tmp_path / "n.csv", "id,atom,class\na,10,1\nb,6,2\n")
+    with pytest.raises(ValueError, match=f"no feature is called '{name}', but .* the features are 'atom'"):
+        read_files(FileSource(edges, nodes, label="class", categorical=(name,)))

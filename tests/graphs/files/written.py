@@ -6,7 +6,7 @@ from pathlib import Path
 from torch_geometric.data import Data
 
 from idgnn.graphs.files.read import read_files
-from idgnn.graphs.settings import FileSource
+from idgnn.graphs.sources import FileSource
 
 
 def write(path: Path, text: str) -> Path:

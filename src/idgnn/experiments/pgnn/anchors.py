@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Tensor
 from torch_geometric.data import Data
 
-from idgnn.graphs.distances import distances
+from idgnn.graphs.structure import distances
 from idgnn.tasks.part import Part
 from idgnn.training.seeds import generator_of
 

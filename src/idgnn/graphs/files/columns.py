@@ -1,72 +1,67 @@
-"""Columns of text become numbers: which kind of column it is, and the tensor that it makes."""
+"""Which columns of a user's tables are features and labels, of which kind they are, and the tensors they become."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
+from itertools import chain
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from idgnn.graphs.files.bad_rows import BadRow
-from idgnn.graphs.files.table import Table
-from idgnn.graphs.schema import Column
+from idgnn.graphs.files.gather import SourceTables
+from idgnn.graphs.files.text import BadRow, number
+from idgnn.graphs.files.text_table import TextTable
+from idgnn.graphs.schema import ColumnSchema, Schema
+from idgnn.graphs.sources import FileSource
 
 MOST_CATEGORIES = 1000  # More are names or remarks rather than categories, and would make tables of gigabytes.
 MOST_CLASSES = 50  # More distinct numbers are amounts rather than the names of classes.
 LARGEST = torch.finfo(torch.float32).max
-
-
 NOT_KNOWN = {"", "na", "n/a", "#n/a", "nan", "null"}  # what programs write where there is no number, in any case
 
 
-def number(cell: str) -> float | None:
-    """The number that a cell holds, possibly NaN or infinite; `None` if it holds something else."""
-    try:
-        return None if "_" in cell else float(cell)  # For Python 1_2 is a number; in a table it is a name.
-    except ValueError:
-        return None
-
-
-def feature_column(name: str, cells: Iterable[str], path: Path) -> Column:
-    """A number if all cells are, those that are empty or `NA` aside; otherwise every different text is a category."""
-    distinct = set(cells)
-    if _are_numbers(distinct):
-        return Column(name)
-    if len(distinct) > MOST_CATEGORIES:
+def find_schema(tables: SourceTables, source: FileSource, quantity: bool | None) -> Schema:
+    """All columns that are neither the label nor ignored are features, of nodes and of edges."""
+    all_names = _names((*tables.edges, *tables.nodes, *tables.graphs))
+    if absent := [name for name in source.ignore if name not in all_names]:
+        raise ValueError(f"no table has the ignored {_listed(absent)}; the columns are {_listed(all_names)}.")
+    label_of, label = _find_label(tables, source.label, quantity)
+    edge_names = [name for name in _names(tables.edges) if name not in source.ignore]
+    node_names = [name for name in _names(tables.nodes) if name not in source.ignore and name != source.label]
+    advice = "Add them, or, if they are no features, leave them out everywhere (--ignore, ignore=...)."
+    _require(tables.edges, edge_names, advice)
+    _require(tables.nodes, node_names, advice)
+    weighted = "weight" in edge_names
+    if weighted:
+        edge_names.remove("weight")
+    if absent := [name for name in source.categorical if name not in (*node_names, *edge_names)]:
         raise ValueError(
-            f"column {name!r} of {path} has {len(distinct)} different values that are not all numbers, expected at "
-            f"most {MOST_CATEGORIES} categories. If it is no feature, name it in ignore."
+            f"no feature is called {_listed(absent)}, but categorical names it; the features are "
+            f"{_listed([*node_names, *edge_names])}."
         )
-    return Column(name, tuple(sorted(distinct)))
+
+    def columns(tables: Sequence[TextTable], names: Sequence[str]) -> tuple[ColumnSchema, ...]:
+        return tuple(_feature_column(tables, name, name in source.categorical) for name in names)
+
+    node, edge = columns(tables.nodes, node_names), columns(tables.edges, edge_names)
+    return Schema(node, edge, label, label_of, weighted, source.directed)
 
 
-def label_column(name: str, cells: Iterable[str], quantity: bool | None = None) -> Column:
-    """A quantity if all cells are numbers and some have a fraction, or if there are many; otherwise classes.
-
-    Cells that are empty or `NA` have no say. Classes are sorted, as numbers if all of them are whole. With `quantity`
-    it is known what the label is.
-    """
-    distinct = dict.fromkeys(cell for cell in cells if not _is_unknown(cell))  # in the order of the file
-    if quantity:
-        if distinct and all(number(cell) is None for cell in distinct):
-            raise ValueError(
-                f"the label {name!r} holds text, such as {next(iter(distinct))!r}, but a regression expects numbers. "
-                "Name a column of numbers, or choose a classification."
-            )
-        return Column(name)
-    if not distinct or not _are_numbers(distinct):
-        return Column(name, tuple(sorted(distinct)))
-    value = {cell: float(cell) for cell in distinct if math.isfinite(float(cell))}
-    many = len(set(value.values())) > MOST_CLASSES or not all(v.is_integer() for v in value.values())
-    if many and quantity is None:
-        return Column(name)
-    return Column(name, tuple(sorted(value, key=lambda cell: (value[cell], cell))))
+def check_schema(tables: SourceTables, schema: Schema) -> None:
+    """Refuses tables that lack a feature of the schema. The label may be absent: it is what will be predicted."""
+    if schema.node and not any(table.columns for table in tables.nodes):
+        raise ValueError(
+            f"the nodes have no columns, expected {_listed([column.name for column in schema.node])}, which the "
+            "network was trained with. Give the table of nodes as well (--nodes)."
+        )
+    advice = "The network was trained with them: add them."
+    _require(tables.nodes, [column.name for column in schema.node], advice)
+    _require(tables.edges, [column.name for column in schema.edge] + ["weight"] * schema.weighted, advice)
 
 
-def features(columns: Sequence[Column], table: Table, bad: list[BadRow]) -> Tensor:
+def features(columns: Sequence[ColumnSchema], table: TextTable, bad: list[BadRow]) -> Tensor:
     """The features of every row, from at least one column: `[rows, sum of the widths]`."""
     parts = []
     for column in columns:
@@ -78,19 +73,104 @@ def features(columns: Sequence[Column], table: Table, bad: list[BadRow]) -> Tens
     return torch.cat(parts, dim=1)
 
 
-def labels(column: Column, table: Table, bad: list[BadRow]) -> Tensor:
+def labels(column: ColumnSchema, table: TextTable, bad: list[BadRow]) -> Tensor:
     """The labels of every row, `[rows]`: numbers of classes, or quantities. Unknown is -1, or NaN.
 
-    A cell that is empty or `NA` is unknown, and so is a class that was not there when the schema was made, and all in a
-    table that lacks the column.
+    A cell that is empty or `NA` is unknown, and so are a class that the schema does not have, and all cells of a table
+    that lacks the column.
     """
     values = _coded(column, table, bad, empty=unknown(column))
     return values.float() if column.categories is None else values.long()
 
 
-def unknown(column: Column) -> float:
-    """What stands for a label that is not known."""
+def unknown(column: ColumnSchema) -> float:
+    """The value of a label that is not known."""
     return math.nan if column.categories is None else -1
+
+
+def _find_label(
+    tables: SourceTables, label: str | None, quantity: bool | None
+) -> tuple[str | None, ColumnSchema | None]:
+    if label is None:
+        return None, None
+    of = {"node": tables.nodes, "graph": tables.graphs}
+    holders = [whose for whose, tables_of in of.items() if label in _names(tables_of)]
+    if len(holders) == 2:
+        raise ValueError(f"the label {label!r} is a column of the nodes and of the graphs. Rename one of the two.")
+    if not holders:
+        raise ValueError(
+            f"there is no column {label!r} for the label; the nodes have {_listed(_names(tables.nodes))}, "
+            f"the graphs {_listed(_names(tables.graphs))}. Name one of them."
+        )
+    cells = chain.from_iterable(table.columns.get(label, ()) for table in of[holders[0]])
+    return holders[0], _label_column(label, cells, quantity)
+
+
+def _require(tables: Sequence[TextTable], names: Sequence[str], advice: str) -> None:
+    for table in tables:
+        if missing := [name for name in names if name not in table.columns]:
+            raise ValueError(
+                f"{table.path} lacks the columns {_listed(missing)}; it has {_listed(table.columns)}. {advice}"
+            )
+        if partial := [f"{name!r} at {table.partial[name]}" for name in names if name in table.partial]:
+            raise ValueError(
+                f"{table.path} has attributes without a number or a text: {', '.join(partial)} of {len(table.lines)} "
+                "places. Give them everywhere, or name them in ignore."
+            )
+
+
+def _names(tables: Sequence[TextTable]) -> list[str]:
+    return list(dict.fromkeys(name for table in tables for name in table.columns))
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(map(repr, names)) if names else "none"
+
+
+def _feature_column(tables: Sequence[TextTable], name: str, categorical: bool) -> ColumnSchema:
+    """A number if all cells are numbers, empty or `NA`; otherwise, or if it is `categorical`, each text is a category.
+
+    Categories are sorted, as numbers if all of them are.
+    """
+    distinct = set(chain.from_iterable(table.columns[name] for table in tables))
+    numbers = _are_numbers(distinct)
+    if numbers and not categorical:
+        return ColumnSchema(name)
+    if len(distinct) > MOST_CATEGORIES:
+        kind = "named categorical" if numbers else "not all numbers"
+        raise ValueError(
+            f"column {name!r} of {tables[0].path} has {len(distinct)} different values that are {kind}, expected at "
+            f"most {MOST_CATEGORIES} categories. If it is no feature, name it in ignore."
+        )
+
+    def order(cell: str) -> tuple[float, str]:
+        value = number(cell) if numbers else None
+        return (value if value is not None and math.isfinite(value) else -math.inf), cell
+
+    return ColumnSchema(name, tuple(sorted(distinct, key=order)))
+
+
+def _label_column(name: str, cells: Iterable[str], quantity: bool | None = None) -> ColumnSchema:
+    """A quantity if all cells are numbers and some have a fraction, or if there are many; otherwise classes.
+
+    Cells that are empty or `NA` do not count. Classes are sorted, as numbers if all of them are whole. `quantity` says
+    which of the two it is, if that is known.
+    """
+    distinct = dict.fromkeys(cell for cell in cells if not _is_unknown(cell))  # in the order of the file
+    if quantity:
+        if distinct and all(number(cell) is None for cell in distinct):
+            raise ValueError(
+                f"the label {name!r} holds text, such as {next(iter(distinct))!r}, but a regression expects numbers. "
+                "Name a column of numbers, or choose a classification."
+            )
+        return ColumnSchema(name)
+    if not distinct or not _are_numbers(distinct):
+        return ColumnSchema(name, tuple(sorted(distinct)))
+    value = {cell: float(cell) for cell in distinct if math.isfinite(float(cell))}
+    many = len(set(value.values())) > MOST_CLASSES or not all(v.is_integer() for v in value.values())
+    if many and quantity is None:
+        return ColumnSchema(name)
+    return ColumnSchema(name, tuple(sorted(value, key=lambda cell: (value[cell], cell))))
 
 
 def _are_numbers(distinct: Collection[str]) -> bool:
@@ -101,8 +181,8 @@ def _are_numbers(distinct: Collection[str]) -> bool:
     )
 
 
-def _coded(column: Column, table: Table, bad: list[BadRow], empty: float | None = None) -> Tensor:
-    """Every cell as a number, `[rows]`: itself, or the place of its category. Each distinct cell is looked at once."""
+def _coded(column: ColumnSchema, table: TextTable, bad: list[BadRow], empty: float | None = None) -> Tensor:
+    """Every cell as a number, `[rows]`: itself, or the place of its category. Each distinct cell is parsed once."""
     cells = table.columns.get(column.name, [""] * len(table.lines))
     codes: dict[str, float] = {}
     wrong: dict[str, str] = {}
@@ -124,7 +204,7 @@ def _is_unknown(cell: str) -> bool:
     return cell.lower() in NOT_KNOWN
 
 
-def _expected(column: Column) -> str:
+def _expected(column: ColumnSchema) -> str:
     if column.categories is None:
         return "a finite number"
     known = ", ".join(map(repr, column.categories[:10]))

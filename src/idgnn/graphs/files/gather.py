@@ -1,13 +1,11 @@
-"""Which files there are to read, and the tables in them."""
+"""Reads all files of a source into tables: one file, or a folder with one graph per file."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from idgnn.graphs.files.bad_rows import BadRow
-from idgnn.graphs.files.networkx_files import KINDS as NETWORKX_KINDS
-from idgnn.graphs.files.networkx_files import read_networkx_file
+from idgnn.graphs.files.networkx_files import NETWORKX_KINDS, read_networkx_file
 from idgnn.graphs.files.tables import (
     EdgeTable,
     GraphTable,
@@ -17,27 +15,35 @@ from idgnn.graphs.files.tables import (
     read_graph_table,
     read_node_table,
 )
-from idgnn.graphs.files.text import name_and_kind
+from idgnn.graphs.files.text import BadRow, name_and_kind
 
 KINDS = (".csv", ".tsv", ".txt", ".edges", ".edgelist", ".mtx", ".parquet", *NETWORKX_KINDS)
 
 
 @dataclass(frozen=True)
-class Tables:
-    """All that was read. Every graph has its nodes in one node table and its edges in at most one edge table."""
+class SourceTables:
+    """The tables of a source. Every graph has its nodes in one node table and its edges in at most one edge table."""
 
     edges: list[EdgeTable]
     nodes: list[NodeTable]
     graphs: list[GraphTable]
 
 
-def gather(edges: Path, nodes: Path | None, graphs: Path | None, directed: bool, bad: list[BadRow]) -> Tables:
+def gather(edges: Path, nodes: Path | None, graphs: Path | None, directed: bool, bad: list[BadRow]) -> SourceTables:
     """Reads all files: `edges` is one, or a folder of files with one graph each."""
     folder = edges.is_dir()
-    tables = Tables([], [], [])
+    tables = SourceTables([], [], [])
     for path in _files_of(edges, nodes, graphs) if folder else [edges]:
         if name_and_kind(path)[1] in NETWORKX_KINDS:
-            _add_networkx_file(path, nodes, graphs, directed, tables)
+            if nodes is not None:
+                raise ValueError(
+                    f"{path} has its own nodes, and so has {nodes}. Leave the node table out, or convert the file."
+                )
+            edge_table, node_table, graph_table = read_networkx_file(path, directed)
+            tables.edges.append(edge_table)
+            tables.nodes.append(node_table)
+            if graphs is None:
+                tables.graphs.append(graph_table)
             continue
         table = read_edge_table(path, bad)
         if folder and table.many:
@@ -76,19 +82,7 @@ def _files_of(folder: Path, nodes: Path | None, graphs: Path | None) -> list[Pat
     return files
 
 
-def _add_networkx_file(path: Path, nodes: Path | None, graphs: Path | None, directed: bool, tables: Tables) -> None:
-    if nodes is not None:
-        raise ValueError(
-            f"{path} has its own nodes, and so has {nodes}. Leave the node table out, or convert the file."
-        )
-    edge_table, node_table, graph_table = read_networkx_file(path, directed)
-    tables.edges.append(edge_table)
-    tables.nodes.append(node_table)
-    if graphs is None:
-        tables.graphs.append(graph_table)
-
-
-def _check_graphs_of_nodes(folder: Path, tables: Tables, bad: list[BadRow]) -> None:
+def _check_graphs_of_nodes(folder: Path, tables: SourceTables, bad: list[BadRow]) -> None:
     known = {name_and_kind(table.path)[0] for table in tables.edges}
     for table in tables.nodes:
         for line, graph in zip(table.lines, table.graph, strict=True):
@@ -96,7 +90,7 @@ def _check_graphs_of_nodes(folder: Path, tables: Tables, bad: list[BadRow]) -> N
                 bad.append(BadRow(table.path, line, f"graph {graph!r} is unknown: {folder} has no file of this name"))
 
 
-def _check_graphs(tables: Tables, bad: list[BadRow]) -> None:
+def _check_graphs(tables: SourceTables, bad: list[BadRow]) -> None:
     """Every graph has one row in the graph table, and every row a graph."""
     [listed] = tables.graphs
     first: dict[str, BadRow] = {}

@@ -13,11 +13,11 @@ import networkx as nx
 from idgnn.graphs.files.tables import EdgeTable, GraphTable, NodeTable
 from idgnn.graphs.files.text import name_and_kind, opened, text_lines
 
-KINDS = (".graphml", ".gml")
+NETWORKX_KINDS = (".graphml", ".gml")
 
 
 def read_networkx_file(path: Path, directed: bool) -> tuple[EdgeTable, NodeTable, GraphTable]:
-    """Reads the one graph of a file. Attributes become columns, and their defaults hold where they are not given.
+    """Reads the one graph of a file. Attributes become columns, with the defaults of the file.
 
     The file does not decide whether the graph is directed: if it says so and `directed` is false, its edges are read in
     both directions, and so are the edges of an undirected file if `directed` is true.
@@ -48,7 +48,7 @@ def read_networkx_file(path: Path, directed: bool) -> tuple[EdgeTable, NodeTable
     edges = [(str(source), str(target)) for source, target in graph.edges()]
     attributes = [{**edge_default, **attributes} for _, _, attributes in graph.edges(data=True)]
     for given in attributes:
-        given.pop("id", None)  # Programs number the edges; that is no feature.
+        given.pop("id", None)  # the number of the edge, which is not a feature
     columns, partial = _columns(attributes)
     edge_table = EdgeTable(
         path=path,
@@ -69,7 +69,7 @@ def _read_graphml(path: Path) -> nx.Graph:
         content = BytesIO(file.read())
     try:
         return nx.read_graphml(content)
-    except Exception as error:  # of the XML, of its meaning, or of networkx, which does not expect all mistakes
+    except Exception as error:  # networkx raises many types of errors for bad files
         raise ValueError(f"{path} cannot be read as GraphML: {error}. Export it again, or as a table.") from error
 
 
@@ -78,14 +78,14 @@ def _read_gml(path: Path) -> nx.Graph:
     try:
         try:
             return nx.parse_gml(lines, label="label")
-        except nx.NetworkXError:  # Nodes without labels, or with equal ones, go by their ids.
+        except nx.NetworkXError:  # Nodes without labels, or with equal ones, are named by their ids.
             return nx.parse_gml(lines, label="id")
-    except Exception as error:  # networkx does not expect all mistakes
+    except Exception as error:  # as above
         raise ValueError(f"{path} cannot be read as GML: {error}. Export it again, or as a table.") from error
 
 
 def _columns(rows: Sequence[dict[str, Any]]) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Attributes as columns of text, and how many cells the incomplete ones lack; lists and the like are no cells."""
+    """Attributes as columns of text, and the number of missing cells of each; lists and the like count as missing."""
     plain = [{key: str(value) for key, value in row.items() if isinstance(value, str | int | float)} for row in rows]
     columns = {key: [row.get(key, "") for row in plain] for key in dict.fromkeys(key for row in rows for key in row)}
     lacking = {key: sum(key not in row for row in plain) for key in columns}

@@ -1,46 +1,50 @@
-"""Reads a user's own graphs from files."""
+"""Reads a user's own graphs from files: tables first, then the graphs that they describe."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from itertools import chain, repeat
 from pathlib import Path
 
+import numpy as np
+import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from idgnn.graphs.dataset import Dataset
-from idgnn.graphs.files.bad_rows import BadRow, BadRows
-from idgnn.graphs.files.build import build_graphs
-from idgnn.graphs.files.find_schema import check_schema, find_schema
-from idgnn.graphs.files.gather import gather
-from idgnn.graphs.files.text import name_and_kind
-from idgnn.graphs.repeats import num_repeats
-from idgnn.graphs.schema import Schema
-from idgnn.graphs.settings import FileSource
+from idgnn.graphs.files.columns import check_schema, features, find_schema, labels, unknown
+from idgnn.graphs.files.gather import SourceTables, gather
+from idgnn.graphs.files.tables import EdgeTable, NodeTable
+from idgnn.graphs.files.text import BadRow, BadRows, name_and_kind
+from idgnn.graphs.schema import ColumnSchema, Schema
+from idgnn.graphs.sources import FileSource
+from idgnn.graphs.structure import num_repeated_edges
 
 
 class DuplicateEdgesWarning(UserWarning):
-    """Some edges of a file are there more than once."""
+    """A file has some edges more than once."""
 
 
 def read_files(source: FileSource, schema: Schema | None = None, *, quantity: bool | None = None) -> Dataset:
     """Reads graphs from tables (`.csv`, `.tsv`, `.parquet`, and `.txt`, `.edges`, `.edgelist`), GraphML or GML.
 
     Text is UTF-8, compressed (`.gz`) or not, and lines that start with `#` or `%` are comments. Which columns and
-    headers a table has is said at :func:`~idgnn.graphs.files.tables.read_edge_table`. Names of nodes and graphs are
-    text, so that `1` and `01` are two. A column `graph` tells many graphs in one table apart, and each has nodes of its
-    own; in a folder, the name of a file without its suffix is that of its graph.
+    headers a table has: see :func:`~idgnn.graphs.files.tables.read_edge_table`. Names of nodes and graphs are
+    text, so that `1` and `01` are two. A column `graph` says which graph a row belongs to, and each graph has nodes of
+    its own; in a folder, the name of a file without its suffix is that of its graph.
 
     - Nodes come in the order of the node table, which must have them all and may have isolated ones. Without it they
       are sorted if all names are whole numbers, and come as they first appear in the edges if not.
-    - A column is a number if all its cells are, and is otherwise one-hot coded. A label is a quantity if its cells are
-      numbers, some with a fraction or more than 50 different ones; otherwise classes. A label that is empty or `NA` is
-      unknown. With `quantity` it is said what the label is.
+    - A column is a number if all its cells are, and is otherwise one-hot coded; numbers that are categories, such as
+      codes of types, are named in `categorical`. A label is a quantity if its cells are numbers, some with a fraction
+      or more than 50 different ones; otherwise classes. A label that is empty or `NA` is unknown. `quantity` says
+      whether the label is one, if that is known.
     - Edges of an undirected graph get their reverses, unless the file has them already. Self-loops are entered once and
       duplicates are kept.
 
     With the `schema` of an earlier `Dataset`, columns become the same numbers as they did then: the features must be
-    there, further columns are left out, and so may be the label; `label`, `directed` and `ignore` play no part.
+    there, further columns are ignored, and the label may be absent; nothing but the paths of `source` is used.
 
     Example:
         >>> from pathlib import Path
@@ -60,10 +64,10 @@ def read_files(source: FileSource, schema: Schema | None = None, *, quantity: bo
     directed = source.directed if schema is None else schema.directed
     tables = gather(source.edges, source.nodes, source.graphs, directed, bad)
     if schema is None:
-        schema = find_schema(tables, source.label, source.ignore, directed, quantity)
+        schema = find_schema(tables, source, quantity)
     else:
         check_schema(tables, schema)
-    graphs = build_graphs(tables, schema, bad)
+    graphs = _build_graphs(tables, schema, bad)
     if bad:
         raise BadRows(bad)
 
@@ -73,16 +77,131 @@ def read_files(source: FileSource, schema: Schema | None = None, *, quantity: bo
         if not graphs or (folder and name_and_kind(table.path)[0] not in found):
             raise ValueError(f"{table.path} has no edges and no nodes. Add some, or list its nodes in a node table.")
     if schema.label is not None and schema.label.categories == ():
-        raise ValueError(f"the label {schema.label.name!r} is empty everywhere. Fill in what is known.")
-    _tell_of_duplicates(source.edges, graphs)
+        raise ValueError(f"the label {schema.label.name!r} is empty everywhere. Fill in the known ones.")
+    _warn_of_duplicates(source.edges, graphs)
     return Dataset(source.edges.resolve().name if folder else name_and_kind(source.edges)[0], graphs, schema)
 
 
-def _tell_of_duplicates(path: Path, graphs: Sequence[Data]) -> None:
+def _build_graphs(tables: SourceTables, schema: Schema, bad: list[BadRow]) -> list[Data]:
+    """The graphs, in the order in which the edges and then the nodes first mention them."""
+    graphs: dict[str, Data] = {}
+    label = schema.label if schema.label_of == "node" else None
+    if label is not None and not any(label.name in table.columns for table in tables.nodes):
+        label = None
+    for table in tables.nodes:
+        graphs |= _nodes(table, schema, label, bad)
+    for table in tables.edges:
+        _add_edges(graphs, table, schema, bad)
+    if schema.label is not None and schema.label_of == "graph":
+        _add_graph_labels(graphs, tables, schema.label, bad)
+    mentioned = dict.fromkeys(chain.from_iterable(table.graph for table in (*tables.edges, *tables.nodes)))
+    return [graphs[name] for name in mentioned if name in graphs]
+
+
+def _nodes(table: NodeTable, schema: Schema, label: ColumnSchema | None, bad: list[BadRow]) -> dict[str, Data]:
+    """The graphs of a node table, still without edges."""
+    x = features(schema.node, table, bad) if schema.node else torch.ones(len(table.node), 1)
+    y = None if label is None else labels(label, table, bad)
+    graphs = {}
+    for name, rows in table.rows_of_graphs().items():
+        index = torch.from_numpy(rows)
+        graph = Data(x=x[index], edge_index=torch.zeros(2, 0, dtype=torch.long))
+        if schema.edge:
+            graph.edge_attr = torch.zeros(0, sum(column.width for column in schema.edge))
+        if schema.weighted:
+            graph.edge_weight = torch.zeros(0)
+        if y is not None:
+            graph.y = y[index]
+        graph.node_name = [table.node[row] for row in rows.tolist()]
+        graph.graph_name = name
+        graphs[name] = graph
+        if len(set(graph.node_name)) < len(rows):
+            _report_duplicate_nodes(table, rows, bad)
+    return graphs
+
+
+def _report_duplicate_nodes(table: NodeTable, rows: np.ndarray, bad: list[BadRow]) -> None:
+    first: dict[str, int] = {}
+    for row in rows.tolist():
+        earlier = first.setdefault(table.node[row], row)
+        if earlier != row and table.node[row]:
+            what = f"node {table.node[row]!r} is there already, at {table.lines[earlier]}"
+            bad.append(BadRow(table.path, table.lines[row], what))
+
+
+def _add_edges(graphs: dict[str, Data], table: EdgeTable, schema: Schema, bad: list[BadRow]) -> None:
+    attr = features(schema.edge, table, bad) if schema.edge else None
+    weight = features([ColumnSchema("weight")], table, bad).squeeze(1) if schema.weighted else None
+    for name, rows in table.rows_of_graphs().items():
+        names: list[str] = graphs[name].node_name if name in graphs else []
+        ends = _ends(table, rows.tolist(), {node: i for i, node in enumerate(names)}, bad)
+        if ends is None:
+            continue
+        graph, index = graphs[name], torch.from_numpy(rows)
+        # `row` is the row of the table that each edge comes from; a reverse comes from the same row.
+        graph.edge_index, row = (ends, index) if schema.directed else _both_directions(ends, index, len(names))
+        if attr is not None:
+            graph.edge_attr = attr[row]
+        if weight is not None:
+            graph.edge_weight = weight[row]
+
+
+def _ends(table: EdgeTable, rows: list[int], index: dict[str, int], bad: list[BadRow]) -> Tensor | None:
+    """The `edge_index` of these rows; `None` if they have unknown nodes."""
+    names = (map(end.__getitem__, rows) for end in (table.source, table.target))
+    ends = np.stack([np.fromiter(map(index.get, end, repeat(-1)), np.int64, len(rows)) for end in names])
+    if (ends >= 0).all():
+        return torch.from_numpy(ends)
+    for row in rows:
+        for node in (table.source[row], table.target[row]):
+            if node and node not in index:
+                bad.append(BadRow(table.path, table.lines[row], f"node {node!r} is not in the node table"))
+    return None
+
+
+def _both_directions(ends: Tensor, row: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """Adds the reverse of every edge that is no self-loop, unless the file has it already.
+
+    The second edge from u to v is matched by the second edge from v to u, and so on: the pair has in each direction as
+    many edges as the file has in the direction that it has more of.
+    """
+    source, target = ends
+    ahead, back = source * num_nodes + target, target * num_nodes + source
+    known = torch.cat([ahead, back]).unique(return_inverse=True)[1]
+    place, other = known[: row.numel()], known[row.numel() :]  # ids of the pairs of ends: of an edge, of its reverse
+    times = _nth(place)
+    largest = int(times.max()) + 1 if times.numel() else 1
+    there = torch.isin(other * largest + times, place * largest + times)
+    missing = (source != target) & ~there
+    return torch.cat([ends, ends.flip(0)[:, missing]], dim=1), torch.cat([row, row[missing]])
+
+
+def _nth(values: Tensor) -> Tensor:
+    """For each value how many equal ones come before it."""
+    order = values.argsort(stable=True)
+    ordered = values[order]
+    first = torch.searchsorted(ordered, ordered)
+    nth = torch.empty_like(order)
+    nth[order] = torch.arange(order.numel()) - first
+    return nth
+
+
+def _add_graph_labels(graphs: dict[str, Data], tables: SourceTables, label: ColumnSchema, bad: list[BadRow]) -> None:
+    if not any(label.name in table.columns for table in tables.graphs):
+        return
+    y: dict[str, Tensor] = {}
+    for table in tables.graphs:
+        y |= dict(zip(table.graph, labels(label, table, bad).split(1), strict=True))
+    dtype = torch.float if label.categories is None else torch.long
+    for name, graph in graphs.items():
+        graph.y = y.get(name, torch.tensor([unknown(label)], dtype=dtype))
+
+
+def _warn_of_duplicates(path: Path, graphs: Sequence[Data]) -> None:
     every, repeats = sum(graph.num_edges for graph in graphs), 0
     for graph in graphs:
         assert graph.edge_index is not None and graph.num_nodes is not None
-        repeats += num_repeats(graph.edge_index, graph.num_nodes)
+        repeats += num_repeated_edges(graph.edge_index, graph.num_nodes)
     if repeats:
         warnings.warn(
             f"some edges of {path} are there more than once ({repeats:,} of {every:,} entries are "

@@ -1,4 +1,4 @@
-"""Tables of edges, of nodes and of graphs: which of their columns say what a row is about."""
+"""Tables of edges, of nodes and of graphs: which of their columns name nodes and graphs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from idgnn.graphs.files.bad_rows import BadRow
-from idgnn.graphs.files.columns import number
-from idgnn.graphs.files.table import Table, read_table
-from idgnn.graphs.files.text import name_and_kind
+from idgnn.graphs.files.text import BadRow, name_and_kind, number
+from idgnn.graphs.files.text_table import TextTable, read_table
 
 PAIRS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 LONGEST_WHOLE_NUMBER = 18  # digits that 64 bits hold
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphTable(Table):
+class GraphTable(TextTable):
     """One row per graph."""
 
     graph: list[str]
@@ -53,19 +51,19 @@ def read_edge_table(path: Path, bad: list[BadRow]) -> EdgeTable:
     """Reads a table of edges.
 
     Their ends are the columns `source` and `target` (or `src` and `dst`, `from` and `to`, `u` and `v`), or else the
-    first two; `graph` and `weight` are what they say, and all others are features. The case of these names does not
-    count. The first row is a header if it contains such a pair of names. If it does not, a table of two columns has no
-    header; one of more columns has none if the cells beyond the second are numbers, and the third is the weight then,
-    and has one if there is a number below a cell that is none. Where nothing tells, it is refused.
+    first two. The columns `graph` and `weight` have their own meaning, and all others are features. Upper and lower
+    case are the same in these names. The first row is a header if it contains such a pair of names. Otherwise, a table
+    of two columns has no header. A table of more columns has none if the cells from the third on are numbers, and then
+    the third is the weight; it has one if there is a number below a text. All other tables are refused.
     """
     table = read_table(path, lambda first, second: _names_without_header(path, first, second), bad)
-    _say_if_header(table)
+    _warn_of_header(table)
     columns = dict(table.columns)
     graph, weight = _take(columns, "graph"), _take(columns, "weight")
     if len(columns) < 2:
         raise ValueError(
             f"{path} has the columns {', '.join(map(repr, table.columns))}, expected at least a source and a target. "
-            "The suffix .csv stands for commas and .tsv for tabs; with the suffix .txt the separator is found out."
+            "The suffix .csv stands for commas and .tsv for tabs; with the suffix .txt the separator is detected."
         )
     pair = next((pair for pair in PAIRS if set(pair) <= {name.lower() for name in columns}), None)
     source, target = (_take_key(table, columns, name) for name in pair or ("", ""))
@@ -93,8 +91,8 @@ def read_node_table(path: Path, only_graph: str | None, bad: list[BadRow]) -> No
     graph = _take(columns, "graph")
     if (graph is None) != (only_graph is not None):
         if graph is None:
-            raise ValueError(f"{path} has no column 'graph', and there are many graphs. Say there whose each node is.")
-        raise ValueError(f"{path} has a column 'graph', and the edges have none. Add it to them, or take it out here.")
+            raise ValueError(f"{path} has no column 'graph', and there are many graphs. Add the graph of each node.")
+        raise ValueError(f"{path} has a column 'graph', and the edges have none. Add it to them, or remove it here.")
     node = _take_key(table, columns, "id", "node", "name")
     _require_text(table, {"node": node, "graph": graph}, bad)
     return NodeTable(
@@ -122,11 +120,11 @@ def nodes_of_edges(edges: EdgeTable) -> NodeTable:
     for graph, rows in edges.rows_of_graphs().items():
         sources, targets = (map(end.__getitem__, rows.tolist()) for end in (edges.source, edges.target))
         names = list(dict.fromkeys(chain.from_iterable(zip(sources, targets, strict=True))))
-        if all(map(_is_whole, names)):
+        if all(len(name) <= LONGEST_WHOLE_NUMBER and name.removeprefix("-").isdecimal() for name in names):
             names.sort(key=int)
         nodes += names
         graphs += [graph] * len(names)
-    # The lines are never shown: a table without columns has nothing wrong.
+    # The lines are never shown: no row of a table without columns is bad.
     return NodeTable(path=edges.path, lines=range(1, len(nodes) + 1), columns={}, node=nodes, graph=graphs)
 
 
@@ -145,8 +143,8 @@ def _names_without_header(path: Path, first: list[str], second: list[str] | None
     return ["source", "target", "weight", *(f"column {i}" for i in range(4, len(first) + 1))][: len(first)]
 
 
-def _say_if_header(table: Table) -> None:
-    """Tells of a first row that looks like a header that was not recognized: two words that come nowhere else."""
+def _warn_of_header(table: TextTable) -> None:
+    """Warns of a first row that may be an unrecognized header: two words that occur nowhere else."""
     ends = [table.columns.get("source", []), table.columns.get("target", [])]
     if not all(ends) or len(table.columns) > 2 or table.lines[0] != 1:
         return
@@ -160,26 +158,22 @@ def _say_if_header(table: Table) -> None:
 
 
 def _take(columns: dict[str, list[str]], *names: str) -> list[str] | None:
-    """Takes the first column that has one of the names out of `columns`, whatever the case; `None` if there is none."""
+    """Removes the first column with one of the names, in any case, from `columns`; `None` if there is none."""
     wanted = {name.lower() for name in names}
     found = next((name for name in columns if name.lower() in wanted), None)
     return None if found is None else columns.pop(found)
 
 
-def _take_key(table: Table, columns: dict[str, list[str]], *names: str) -> list[str]:
-    """The same, or else the first column."""
+def _take_key(table: TextTable, columns: dict[str, list[str]], *names: str) -> list[str]:
+    """The same, but the first column if there is none."""
     if not columns:
         raise ValueError(f"{table.path} has no column {' or '.join(map(repr, names))}. Add it, with a header.")
     key = _take(columns, *names)
     return columns.pop(next(iter(columns))) if key is None else key
 
 
-def _require_text(table: Table, keys: dict[str, list[str] | None], bad: list[BadRow]) -> None:
+def _require_text(table: TextTable, keys: dict[str, list[str] | None], bad: list[BadRow]) -> None:
     for name, cells in keys.items():
         if cells is not None and "" in cells:
             empty = [line for line, cell in zip(table.lines, cells, strict=True) if not cell]
             bad.extend(BadRow(table.path, line, f"the {name} is empty") for line in empty)
-
-
-def _is_whole(name: str) -> bool:
-    return len(name) <= LONGEST_WHOLE_NUMBER and name.removeprefix("-").isdecimal()

@@ -1,4 +1,4 @@
-"""From a file of text, compressed or not, to the cells of its rows with the lines that they stand on."""
+"""From a file of text, compressed or not, to the cells of its rows with their line numbers; rows that are bad."""
 
 from __future__ import annotations
 
@@ -7,16 +7,46 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import IO, cast
 
-from idgnn.graphs.files.bad_rows import BadRow
-
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_WORD = re.compile(r'"((?:[^"]|"")*)"(?!\S)|(\S+)')  # quoted, or free of blanks
+_WORD = re.compile(r'"((?:[^"]|"")*)"(?!\S)|(\S+)')  # quoted, or without blanks
+_MOST_SHOWN = 50  # of the bad rows: with more of them the files have one thing wrong throughout
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that cannot be used."""
+
+    path: Path
+    line: int | str
+    """The line of a text file, the row of a Parquet table, or a description such as `node 'a'` in other formats."""
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.what}"
+
+
+class BadRows(ValueError):
+    """Every bad row of all files that were read; `rows` has one entry per line of a file."""
+
+    def __init__(self, found: Iterable[BadRow]) -> None:
+        lines: dict[Path, dict[int | str, list[str]]] = {}
+        for row in found:
+            lines.setdefault(row.path, {}).setdefault(row.line, []).append(row.what)
+        self.rows = [
+            BadRow(path, line, "; ".join(dict.fromkeys(lines[path][line])))
+            for path in lines
+            for line in sorted(lines[path], key=lambda line: line if isinstance(line, int) else 0)
+        ]
+        head = f"{len(self.rows)} bad row{'s' * (len(self.rows) != 1)}, and nothing was read. Correct or remove:"
+        more = [f"... and {len(self.rows) - _MOST_SHOWN} more"] if len(self.rows) > _MOST_SHOWN else []
+        super().__init__("\n".join([head, *map(str, self.rows[:_MOST_SHOWN]), *more]))
 
 
 def name_and_kind(path: Path) -> tuple[str, str]:
@@ -27,7 +57,7 @@ def name_and_kind(path: Path) -> tuple[str, str]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The bytes of a file, decompressed if it ends in `.gz`. What goes wrong while they are read is a ValueError."""
+    """The bytes of a file, decompressed if it ends in `.gz`. Errors of reading become ValueErrors."""
     if not path.exists():
         raise ValueError(f"there is no file {path}. Check the path; it is relative to {Path.cwd()}.")
     if path.is_dir():
@@ -59,7 +89,7 @@ def rows_of_text(path: Path, bad: list[BadRow]) -> Iterator[tuple[int, list[str]
     that all of the first lines contain, or else by blanks. Cells in double quotes may contain anything. Of a
     MatrixMarket file the line with the sizes is left out.
     """
-    delimiter = DELIMITERS.get(name_and_kind(path)[1]) or _sniffed(path)
+    delimiter = DELIMITERS.get(name_and_kind(path)[1]) or _detected_delimiter(path)
     if delimiter is None:
         sizes = next(text_lines(path), "").startswith(("%%MatrixMarket", "%MatrixMarket"))
         for number, line in enumerate(text_lines(path), 1):
@@ -72,7 +102,7 @@ def rows_of_text(path: Path, bad: list[BadRow]) -> Iterator[tuple[int, list[str]
     number, inside = 0, False
 
     def lines_of_rows() -> Iterator[str]:
-        # A line that continues a quoted cell is none to be skipped, whatever it looks like.
+        # A line that continues a quoted cell is not skipped, even if it looks like a comment.
         nonlocal number, inside
         for number, line in enumerate(text_lines(path), 1):  # noqa: B007
             if inside or _has_cells(line):
@@ -96,7 +126,7 @@ def _has_cells(line: str) -> bool:
     return not (line.startswith(("#", "%")) or line.isspace())
 
 
-def _sniffed(path: Path) -> str | None:
+def _detected_delimiter(path: Path) -> str | None:
     head = list(islice(filter(_has_cells, text_lines(path)), 20))
     return next((mark for mark in ",\t;" if head and all(mark in line for line in head)), None)
 
@@ -105,3 +135,11 @@ def _words(line: str) -> list[str]:
     if '"' not in line:
         return line.split()
     return [quoted.replace('""', '"') or plain for quoted, plain in _WORD.findall(line)]
+
+
+def number(cell: str) -> float | None:
+    """The number that a cell holds, possibly NaN or infinite; `None` if it holds something else."""
+    try:
+        return None if "_" in cell else float(cell)  # For Python 1_2 is a number; in a table it is a name.
+    except ValueError:
+        return None

@@ -1,3 +1,4 @@
+import gzip
 import os
 import shutil
 import sys
@@ -9,13 +10,12 @@ import pytest
 import torch
 from torch_geometric.datasets import TUDataset
 
-from idgnn.graphs import benchmarks, download
+from idgnn.graphs import load as loading
 from idgnn.graphs.catalog import CATALOG, find
-from idgnn.graphs.dataset import checksum
+from idgnn.graphs.dataset import checksum, select
 from idgnn.graphs.labels import node_clustering
-from idgnn.graphs.load import fetch, is_available, load, verify
-from idgnn.graphs.raw_files import expected
-from idgnn.graphs.select import select
+from idgnn.graphs.load import load, read_molhiv, read_molhiv_split
+from idgnn.graphs.raw_files import expected, fetch, file_problems, is_available
 from idgnn.graphs.splits import provided
 
 # Graphs, nodes, columns of edge_index, of x and of edge_attr, classes: as published.
@@ -49,7 +49,7 @@ def offline(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
         raise OSError("network is unreachable")
 
     monkeypatch.delenv("IDGNN_DATA", raising=False)
-    monkeypatch.setattr(download, "download_url", no_network)
+    monkeypatch.setattr("torch_geometric.data.download_url", no_network)
 
 
 @pytest.mark.parametrize("name", TU)
@@ -80,7 +80,7 @@ def test_the_second_load_parses_nothing(data_dir: Path, cache: Path, monkeypatch
     def never(*arguments: object) -> None:
         raise AssertionError("the files were parsed again")
 
-    monkeypatch.setattr(benchmarks, "read_tu_data", never)
+    monkeypatch.setattr(loading, "read_tu_data", never)
     assert load("mutag").checksum() == first
 
 
@@ -139,7 +139,7 @@ def test_the_folder_of_the_user_is_never_written_to(copied: Callable[[str], Path
     for name in names:
         load(name)
         fetch(name)
-        assert is_available(name) and verify(name) == []
+        assert is_available(name) and file_problems(name) == []
     assert state() == before
 
 
@@ -152,7 +152,7 @@ def test_other_files_are_refused_unless_asked_for(copied: Callable[[str], Path],
     assert len(load("MUTAG", verify=False)) == 188
     with pytest.raises(ValueError, match="1 of the files of MUTAG"):
         load("MUTAG")  # what was kept of the other files is not mistaken for the right ones
-    (problem,) = verify("MUTAG")
+    (problem,) = file_problems("MUTAG")
     assert "MUTAG_node_labels.txt has the SHA-256" in problem
     with pytest.raises(ValueError, match="not what was expected"):
         fetch("MUTAG")
@@ -175,7 +175,7 @@ def test_without_files_and_network_a_sentence_says_what_to_do(name: str, offline
     ):
         load(name)
     assert not is_available(name)
-    assert "idgnn data fetch" in verify(name)[0]
+    assert "idgnn data fetch" in file_problems(name)[0]
     assert [path for path in cache.rglob("*") if path.is_file()] == []
 
 
@@ -200,11 +200,11 @@ def test_a_download_is_put_where_it_is_found_again(
         return os.path.join(folder, file)
 
     with monkeypatch.context() as patched:
-        patched.setattr(download, "download_url", from_disk)
+        patched.setattr("torch_geometric.data.download_url", from_disk)
         patched.setenv("IDGNN_DATA", str(cache / "nowhere"))
         assert not is_available(name)
         fetch(name)
-        assert is_available(name) and verify(name) == []
+        assert is_available(name) and file_problems(name) == []
         downloaded = load(name).checksum()
         number = len(asked)
         load(name)
@@ -231,3 +231,49 @@ def test_molhiv_is_ogbs(data_dir: Path, cache: Path) -> None:
         assert torch.equal(there, back.flip(0)) and torch.equal(graph.edge_attr[::2], graph.edge_attr[1::2])
         assert [part.sum(dim=1).unique().tolist() for part in graph.edge_attr.split([5, 6, 2], dim=1)] == [[1]] * 3
     assert checksum(load("ogbg-molhiv").graphs[:2000]) == checksum(dataset.graphs[:2000])
+
+
+# Two molecules: three atoms in a row, and a single atom without a bond.
+FILES = {
+    "raw/num-node-list": "3\n1\n",
+    "raw/num-edge-list": "2\n0\n",
+    "raw/node-feat": "5,0,4,5,3,0,2,0,0\n118,4,11,11,9,5,5,1,1\n7,0,2,5,0,0,1,0,1\n0,0,0,0,0,0,0,0,0\n",
+    "raw/edge": "0,1\n1,2\n",
+    "raw/edge-feat": "0,0,0\n4,5,1\n",
+    "raw/graph-label": "1\n0\n",
+    "split/scaffold/train": "1\n",
+    "split/scaffold/valid": "0\n",
+    "split/scaffold/test": "",
+}
+
+
+def write(folder: Path, name: str, text: str) -> None:
+    path = folder / f"{name}.csv.gz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(text.encode()))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        write(tmp_path, name, text)
+    return tmp_path
+
+
+def test_atoms_and_bonds_become_one_hot_and_two_way(folder: Path) -> None:
+    row, single = read_molhiv(folder)
+    assert row.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert [each.nonzero().flatten().tolist() for each in row.edge_attr] == [[0, 5, 11]] * 2 + [[4, 10, 12]] * 2
+    assert row.x.shape == (3, 174) and row.x.dtype == torch.bool
+    assert row.x[1].nonzero().flatten().tolist() == [118, 123, 135, 147, 157, 163, 169, 171, 173]
+    assert row.x[0].nonzero().flatten().tolist() == [5, 119, 128, 141, 151, 158, 166, 170, 172]
+    assert single.num_nodes == 1 and single.edge_index.shape == (2, 0) and single.edge_attr.shape == (0, 13)
+    assert row.y.tolist() == [1] and single.y.tolist() == [0]
+    split = {part: ids.tolist() for part, ids in read_molhiv_split(folder).items()}
+    assert split == {"train": [1], "valid": [0], "test": []}
+
+
+def test_values_that_ogb_does_not_have_are_refused(folder: Path) -> None:
+    write(folder, "raw/edge-feat", "0,0,0\n5,0,0\n")
+    with pytest.raises(ValueError, match=r"values up to \[5, 0, 0\], expected less than \[5, 6, 2\]"):
+        read_molhiv(folder)

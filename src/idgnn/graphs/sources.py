@@ -1,4 +1,4 @@
-"""Which graphs; read by the command line, so it imports no PyTorch."""
+"""Which graphs: files and what their columns mean, and a selection by size. Imports no PyTorch."""
 
 from __future__ import annotations
 
@@ -25,21 +25,25 @@ class FileSource:
     """Whether edges have one direction; otherwise every edge is read in both."""
     ignore: tuple[str, ...] = ()
     """The columns that are not features."""
+    categorical: tuple[str, ...] = ()
+    """The features that are categories although they are written as numbers; text always is."""
 
     def __post_init__(self) -> None:
         for name in ("edges", "nodes", "graphs"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, Path(getattr(self, name)))
+        for name in ("ignore", "categorical"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
 
     def absolute(self) -> FileSource:
-        """The same files, wherever a process works."""
+        """The same files by absolute paths."""
         paths = {name: getattr(self, name) for name in ("edges", "nodes", "graphs")}
         return replace(self, **{name: None if path is None else path.absolute() for name, path in paths.items()})
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which graphs of a dataset are used; unless something is asked for, all of them."""
+    """Which graphs of a dataset are used; all of them by default."""
 
     min_nodes: int = 0
     """Graphs with fewer nodes are left out."""

@@ -10,7 +10,7 @@ def graph(num_nodes: int, edges: list[tuple[int, int]]) -> Data:
     return Data(edge_index=torch.tensor(edges, dtype=torch.long).view(-1, 2).t().contiguous(), num_nodes=num_nodes)
 
 
-AWKWARD = [
+CORNER_CASES = [
     graph(0, []),
     graph(1, []),
     graph(1, [(0, 0)]),

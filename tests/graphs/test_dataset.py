@@ -2,8 +2,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from idgnn.graphs.dataset import Dataset
-from idgnn.graphs.select import select
+from idgnn.graphs.dataset import Dataset, select
 
 # Number of nodes and of columns of edge_index of each graph.
 SIZES = [(3, 2), (9, 30), (5, 10), (4, 10), (8, 20), (7, 0)]
@@ -32,22 +31,22 @@ def test_the_smallest_come_first_and_ties_by_index() -> None:
     assert chosen(select(dataset(), smallest=4)) == [5, 0, 2, 3]
 
 
-def test_graphs_below_fill_up_the_number_by_index() -> None:
+def test_graphs_with_fewer_edges_complete_the_number_by_index() -> None:
     assert chosen(select(dataset(), min_edges=20, smallest=4)) == [4, 1, 0, 2]
     assert chosen(select(dataset(), min_edges=20, min_nodes=5, smallest=4)) == [4, 1, 2, 5]
 
 
-def test_the_split_follows() -> None:
+def test_the_provided_split_is_renumbered() -> None:
     result = select(dataset(), min_nodes=5)  # 1, 2, 4, 5
     assert {part: ids.tolist() for part, ids in result.provided_split.items()} == {"train": [3, 0], "valid": [1, 2]}
 
 
-def test_asking_for_too_much_is_refused() -> None:
+def test_impossible_selections_are_refused() -> None:
     with pytest.raises(
         ValueError, match="smallest is 5, expected a number from 1 to 4, the graphs of some with at least 5"
     ):
         select(dataset(), min_nodes=5, smallest=5)
-    with pytest.raises(ValueError, match=r"smallest is 0, expected a number from 1 to 6, .* Ask for one of these, or"):
+    with pytest.raises(ValueError, match=r"smallest is 0, expected a number from 1 to 6, .* Choose such a number, or"):
         select(dataset(), smallest=0)
     with pytest.raises(
         ValueError, match="no graph of some has at least 10 nodes and 0 edges; the largest have 9 and 30"

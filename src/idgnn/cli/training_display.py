@@ -1,0 +1,115 @@
+"""Training on the terminal: progress of a run, and the results of finished runs with their learning curves."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import rich.progress
+from rich.console import Console
+from rich.table import Table
+
+from idgnn.training.callbacks import Callback
+from idgnn.training.epoch import Epoch
+from idgnn.training.processes import command
+from idgnn.training.trained import Run
+
+PICTURE = "curves.png"
+
+
+class TrainingProgress(Callback):
+    """Shows a progress bar on a terminal, and otherwise a line for every tenth of the epochs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.console = folder, Console()
+        self.bar = rich.progress.Progress(
+            rich.progress.TextColumn("epoch"),
+            rich.progress.MofNCompleteColumn(),
+            rich.progress.BarColumn(),
+            rich.progress.TextColumn("{task.fields[numbers]}"),
+            rich.progress.TimeRemainingColumn(),
+            console=self.console,
+            transient=True,
+        )
+        self.metric, self.value, self.total = "", None, 0
+        self.task: rich.progress.TaskID | None = None
+
+    def begin(self, record: dict[str, Any], num_parameters: int) -> None:
+        """Prints what is trained."""
+        dataset, settings = record["dataset"], record["settings"]
+        model, options = settings["model"], settings["training"]
+        self.console.print(
+            f"[bold]{dataset['name']}[/] ({dataset['graphs']} graph{'s' * (dataset['graphs'] != 1)}), "
+            f"{settings['task']['name']}: {model['conv']}, identity {model['identity']}, "
+            f"{num_parameters:,} parameters, seed {settings['seed']}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        self.total = options["epochs"]
+        if self.console.is_terminal:
+            self.bar.start()
+            self.task = self.bar.add_task("", total=self.total, numbers="")
+
+    def epoch(self, epoch: Epoch) -> None:
+        """Updates the bar."""
+        if epoch.metrics.get("valid"):
+            self.metric, self.value = next(iter(epoch.metrics["valid"].items()))
+        shown = "" if self.value is None else f"{self.metric} {self.value:.4f}  "
+        numbers = f"loss {epoch.loss:.4f}  {shown}{epoch.steps / max(epoch.seconds, 1e-9):.1f} steps/s"
+        if self.task is not None:
+            self.bar.update(self.task, completed=epoch.epoch, numbers=numbers)
+        elif epoch.epoch % max(self.total // 10, 1) == 0:
+            self.console.print(f"epoch {epoch.epoch}/{self.total}  {numbers}", highlight=False)
+
+    def end(self, result: dict[str, Any] | None) -> None:
+        """Removes the bar; after Ctrl-C, prints how to resume the run."""
+        if self.task is not None:
+            self.bar.stop()
+        if isinstance(sys.exception(), KeyboardInterrupt) and (self.folder / "run.json").is_file():
+            self.console.print(
+                f"Stopped. To continue: {command()} train --resume {self.folder}", soft_wrap=True, highlight=False
+            )
+
+
+def show_runs(runs: Sequence[Run]) -> None:
+    """Prints the metrics of all runs, draws their learning curves, and prints their folders."""
+    console, metric = Console(), runs[0].result["metric"]
+    table = Table("part", "metric", "last epoch", "best epoch on valid", title=f"{metric} counts")
+    for part in (name for name in runs[0].result["last"] if name != "epoch"):
+        for name in runs[0].result["last"][part]:
+            bold = "[bold]" if name == metric else ""
+            shown = [_numbers([run.result[which][part][name] for run in runs]) for which in ("last", "best")]
+            table.add_row(part, bold + name, *(bold + text for text in shown))
+    console.print(table)
+    for run in runs:
+        assert run.folder is not None
+        draw(run, run.folder / PICTURE)
+        console.print(f"{run.folder} (curves: {PICTURE})", soft_wrap=True, highlight=False)
+
+
+def draw(run: Run, path: Path) -> None:
+    """Draws the loss and the main metric over the epochs."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
+    left.plot([epoch.epoch for epoch in run.epochs], [epoch.loss for epoch in run.epochs])
+    left.set(xlabel="epoch", ylabel="training loss")
+    metric = run.result["metric"]
+    for part in run.epochs[-1].metrics:
+        seen = [epoch for epoch in run.epochs if part in epoch.metrics]
+        right.plot([epoch.epoch for epoch in seen], [epoch.metrics[part][metric] for epoch in seen], label=part)
+    right.set(xlabel="epoch", ylabel=metric)
+    right.legend()
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def _numbers(values: Sequence[float]) -> str:
+    spread = f" ± {stdev(values):.4f}" if len(values) > 1 else ""
+    return f"{mean(values):.4f}{spread}"
