@@ -108,7 +108,10 @@ def test_pairs(club):
         (["train", *FILES, "--task", "dancing"], "--task is 'dancing', expected one of node-classification, node-r"),
         (["train", *FILES, "--task", "node-clasification"], "Did you mean node-classification? See"),
         (["train", *FILES, "--lr", "x"], "--lr: 'x' was given, expected a number. See"),
-        (["train", *FILES, "--roots", "1.5"], "--roots: '1.5' was given, expected a whole number. See"),
+        (
+            ["train", *FILES, "--query-batch-size", "1.5"],
+            "--query-batch-size: '1.5' was given, expected a whole number.",
+        ),
         (["train", *FILES, "--seeds", "0", "x"], "--seeds: 'x' was given, expected a whole number. See"),
         (["train", *FILES, "--label", "club", "--task", "node-regression"], "the label 'club' holds text, such as"),
         (["train", *FILES, "--taks", "node-clustering"], "Did you mean --task?"),

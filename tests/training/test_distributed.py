@@ -36,9 +36,9 @@ def trainer_of(processes: Processes, problem, options: TrainOptions, norms: bool
 
 
 CASES = {
-    "nodes": (lambda: large_problem("node-classification"), replace(ROOTS, roots=7)),
-    "quantities": (lambda: large_problem("node-regression"), replace(ROOTS, roots=7)),
-    "links": (lambda: large_problem("link-prediction"), replace(ROOTS, roots=11, fanout=(4, 3))),
+    "nodes": (lambda: large_problem("node-classification"), replace(ROOTS, query_batch_size=7)),
+    "quantities": (lambda: large_problem("node-regression"), replace(ROOTS, query_batch_size=7)),
+    "links": (lambda: large_problem("link-prediction"), replace(ROOTS, query_batch_size=11, fanout=(4, 3))),
     "pairs by graph": (lambda: problem_for("shortest-path"), replace(QUICK, batch_size=5)),
     "nodes by graph": (lambda: problem_for("node-clustering"), replace(QUICK, batch_size=3)),
     "graphs": (lambda: problem_for("graph-classification"), replace(QUICK, batch_size=5)),
@@ -86,7 +86,7 @@ def test_a_step_has_the_gradients_of_one_process(case, tmp_path):
 
 def test_a_process_without_a_share_does_not_count(tmp_path):
     """Batches of one query: the second process has none."""
-    problem, options = large_problem("node-regression"), replace(ROOTS, roots=1, epochs=1)
+    problem, options = large_problem("node-regression"), replace(ROOTS, query_batch_size=1, epochs=1)
 
     def run(processes: Processes):
         trainer = trainer_of(processes, problem, options, norms=False)
@@ -180,7 +180,7 @@ def test_torchrun_trains_from_the_command_line_and_leaves_one_folder(tmp_path):
     (tmp_path / "edges.csv").write_text("source,target\n" + edges)
     (tmp_path / "nodes.csv").write_text("id,size,club\n" + "".join(f"{i},{i % 7},{'ab'[i % 7 > 3]}\n" for i in node))
     arguments = f"--edges {tmp_path}/edges.csv --nodes {tmp_path}/nodes.csv --label club --runs {tmp_path}/runs"
-    options = "--task node-classification --width 8 --epochs 2 --roots 9 --fanout 4 3 2 --device cpu"
+    options = "--task node-classification --width 8 --epochs 2 --query-batch-size 9 --fanout 4 3 2 --device cpu"
     done = torchrun("-m", "idgnn", "train", *arguments.split(), *options.split())
     assert done.returncode == 0, done.stderr
     (folder,) = (tmp_path / "runs").iterdir()
@@ -220,5 +220,5 @@ def test_every_process_has_a_gpu_of_its_own(monkeypatch):
 
 def test_recording_is_for_one_process():
     problem = problem_for("shortest-path")
-    with pytest.raises(ValueError, match="record is for one process, but there are 2"):
-        Trainer(network_for(problem), problem, replace(QUICK, record=True), processes=Processes(0, 2))
+    with pytest.raises(ValueError, match="cuda_graphs is for one process, but there are 2"):
+        Trainer(network_for(problem), problem, replace(QUICK, cuda_graphs=True), processes=Processes(0, 2))

@@ -12,7 +12,7 @@ from idgnn.training.trainer import HalvedBatchWarning, Trainer
 from tests.training.small_problems import QUICK, problem_for, trainer_for
 
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-REPLAYED = replace(QUICK, device="cuda", epochs=6, redeal=3, record=True)
+REPLAYED = replace(QUICK, device="cuda", epochs=6, reshuffle_every=3, cuda_graphs=True)
 
 
 def losses(trainer: Trainer) -> list[float]:
@@ -23,14 +23,14 @@ def losses(trainer: Trainer) -> list[float]:
 @pytest.mark.parametrize("task", ["node-clustering", "shortest-path", "graph-clustering", "link-prediction"])
 def test_replayed_steps_train_as_steps_do(task):
     problem = problem_for(task)
-    recorded, plain = (trainer_for(problem, replace(REPLAYED, record=record)) for record in (True, False))
+    recorded, plain = (trainer_for(problem, replace(REPLAYED, cuda_graphs=recorded)) for recorded in (True, False))
     assert losses(recorded) == pytest.approx(losses(plain), rel=1e-4)
 
 
 @on_a_gpu
 def test_compiled_steps_are_replayed_too():
     problem, compiled = problem_for("node-clustering"), replace(REPLAYED, compile=True)
-    recorded, plain = (trainer_for(problem, replace(compiled, record=record)) for record in (True, False))
+    recorded, plain = (trainer_for(problem, replace(compiled, cuda_graphs=recorded)) for recorded in (True, False))
     assert losses(recorded) == pytest.approx(losses(plain), rel=1e-4)
 
 
@@ -73,7 +73,7 @@ def test_an_error_while_recording_is_told_and_the_next_recording_is_a_new_one():
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=on_a_gpu)])
 def test_what_was_recorded_goes_when_its_trainer_goes(device):
-    options = replace(QUICK, device=device, redeal=3, record=device != "cpu", eval_every=3)
+    options = replace(QUICK, device=device, reshuffle_every=3, cuda_graphs=device != "cpu", eval_every=3)
     trainer = trainer_for(problem_for("node-clustering"), options)
     trainer.recorder = trainer.recorder or OnPaper()
     gc.disable()  # it would free cycles too, but any time later
@@ -89,7 +89,9 @@ def test_what_was_recorded_goes_when_its_trainer_goes(device):
 
 @pytest.mark.parametrize("times", [2, 3])
 def test_graphs_are_dealt_into_new_batches_every_so_many_epochs(times):
-    trainer = trainer_for(problem_for("shortest-path"), replace(QUICK, device="cpu", redeal=times, epochs=2 * times))
+    trainer = trainer_for(
+        problem_for("shortest-path"), replace(QUICK, device="cpu", reshuffle_every=times, epochs=2 * times)
+    )
     dealt = []
     for _ in range(2 * times):
         dealt.append({frozenset(batch.tolist()) for batch in trainer._deal(trainer.train.num_graphs)})
@@ -116,7 +118,7 @@ class OnPaper:
 
 
 def test_what_was_recorded_of_larger_batches_is_forgotten_when_batches_are_halved(monkeypatch):
-    trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, redeal=50, batch_size=4, epochs=9))
+    trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, reshuffle_every=50, batch_size=4, epochs=9))
     trainer.recorder = OnPaper()
     trained, memory, step = [], [4, 4, 2], trainer._step
 

@@ -47,9 +47,9 @@ def test_settings_of_another_version_are_refused(group):
         ({"lr": "3"}, "lr is '3', expected a finite number"),
         ({"lr": math.inf}, "lr is inf, expected a finite number"),
         ({"weight_decay": None}, "weight_decay is None, expected a finite number"),
-        ({"roots": 4, "fanout": 5}, r"fanout is 5, expected whole numbers of at least 1, or -1 for all"),
-        ({"roots": 4, "fanout": "5"}, r"fanout is '5', expected whole numbers"),
-        ({"roots": 4, "fanout": (5, True)}, r"fanout is \[5, True\], expected whole numbers"),
+        ({"query_batch_size": 4, "fanout": 5}, r"fanout is 5, expected whole numbers of at least 1, or -1 for all"),
+        ({"query_batch_size": 4, "fanout": "5"}, r"fanout is '5', expected whole numbers"),
+        ({"query_batch_size": 4, "fanout": (5, True)}, r"fanout is \[5, True\], expected whole numbers"),
         ({"workers": "2"}, "workers is '2', expected a whole number of at least 0"),
     ],
 )

@@ -82,7 +82,7 @@ def test_the_seed_is_all_that_is_random(task):
 
 def test_a_deal_of_graphs_into_batches_is_kept_as_long_as_asked(monkeypatch):
     problem = problem_for("graph-classification", 24)
-    trainer = trainer_for(problem, replace(QUICK, epochs=6, redeal=3))
+    trainer = trainer_for(problem, replace(QUICK, epochs=6, reshuffle_every=3))
     cut, seen = Batches.cut, []
 
     def noted(self, graphs):
@@ -103,8 +103,8 @@ def test_a_deal_of_graphs_into_batches_is_kept_as_long_as_asked(monkeypatch):
 
 
 def test_recording_needs_a_gpu():
-    with pytest.raises(ValueError, match=r"record is for CUDA, but the device is cpu"):
-        trainer_for(problem_for("graph-classification"), replace(QUICK, record=True))
+    with pytest.raises(ValueError, match=r"cuda_graphs is for CUDA, but the device is cpu"):
+        trainer_for(problem_for("graph-classification"), replace(QUICK, cuda_graphs=True))
 
 
 def test_the_cosine_is_that_of_pytorch():
@@ -224,7 +224,7 @@ def test_compiled_it_is_the_same_network(monkeypatch):
         ({"lr": 0.0}, "lr is 0.0, expected a learning rate above 0"),
         ({"lr": math.nan}, "lr is nan"),
         ({"weight_decay": -1.0}, "weight_decay is -1.0"),
-        ({"redeal": 0}, "redeal is 0"),
+        ({"reshuffle_every": 0}, "reshuffle_every is 0"),
         pytest.param({"schedule": "linear"}, "schedule is 'linear'"),
         pytest.param({"keep": "first"}, "keep is 'first'"),
         pytest.param({"precision": "fp8"}, "precision is 'fp8'"),
@@ -250,29 +250,31 @@ def test_a_device_without_64_bit_numbers_is_refused():
 def test_statistics_can_be_worked_out_anew_before_each_look(conv):
     """As by hand: the mean over the batches of the mean within each. Training itself goes the same way."""
     problem, model = problem_for("node-clustering"), replace(SMALL, conv=conv)
-    options = replace(QUICK, lr=0.05, epochs=2, refresh=True)
-    refreshed, running = (trainer_for(problem, each, model) for each in (options, replace(options, refresh=False)))
-    epochs = [list(trainer.epochs()) for trainer in (refreshed, running)]
+    options = replace(QUICK, lr=0.05, epochs=2, reestimate_batchnorm=True)
+    reestimated, running = (
+        trainer_for(problem, each, model) for each in (options, replace(options, reestimate_batchnorm=False))
+    )
+    epochs = [list(trainer.epochs()) for trainer in (reestimated, running)]
     assert [epoch.loss for epoch in epochs[0]] == [epoch.loss for epoch in epochs[1]]
 
-    encoder = refreshed.model.encoder
+    encoder = reestimated.model.encoder
     seen = []
     handle = encoder.norms[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].mean(0)))
-    batches = refreshed._training_batches()
+    batches = reestimated._training_batches()
     kept = encoder.norms[0].module.running_mean.clone()
-    refreshed.model.train()
+    reestimated.model.train()
     with torch.no_grad():
         for batch in batches.each(torch.arange(batches.num_items).split(QUICK.batch_size)):
-            refreshed.model(batch.ready, batch.graph, batch.num_graphs)
+            reestimated.model(batch.ready, batch.graph, batch.num_graphs)
     handle.remove()
     torch.testing.assert_close(kept, torch.stack(seen).mean(0))
     assert not torch.allclose(kept, running.model.encoder.norms[0].module.running_mean, atol=1e-3)
     assert encoder.norms[0].module.momentum == 0.1
 
 
-@pytest.mark.parametrize("roots", [None, 16])
-def test_batches_are_prepared_once_while_the_same_is_asked(roots):
-    trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, roots=roots))
+@pytest.mark.parametrize("query_batch_size", [None, 16])
+def test_batches_are_prepared_once_while_the_same_is_asked(query_batch_size):
+    trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, query_batch_size=query_batch_size))
     trainer.train_epoch()
     first = trainer.batches
     trainer.train_epoch()

@@ -71,7 +71,7 @@ def _train(job: TrainJob, device: str) -> dict[str, Any]:
     if cuda:
         torch.cuda.reset_peak_memory_stats(device)
     # Link prediction has new queries, so other shapes, in every epoch: there is nothing to record.
-    options = replace(settings.training, device=device, record=cuda and settings.task.name != "link-prediction")
+    options = replace(settings.training, device=device, cuda_graphs=cuda and settings.task.name != "link-prediction")
     model: Any = _network(job, problem)
     trainer = Trainer(model, problem, options, settings.seed)
     metric, curve, looks = problem.objective.metric, list[Any](), {}

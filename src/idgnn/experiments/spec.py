@@ -17,7 +17,7 @@ Variant = Literal["idgnn", "released", "walks", "both-directions", "pgnn"]
 directions of a pair averaged, P-GNN."""
 
 
-_WHERE_IT_RUNS = ("device", "record", "compile", "workers")
+_WHERE_IT_RUNS = ("device", "cuda_graphs", "compile", "workers")
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,8 @@ def check_fits(data: Data, links: Links, num_layers: int, queries: Queries, time
             f"the identity graph would have {enough}{cost.rows:,} rows and {cost.edges:,} edges and take {enough}"
             f"{readable(cost.bytes)}{f', and {times} times that to run on' if times > 1 else ''}, but "
             f"{readable(free * times)} are free. Use fewer layers, query some of the nodes at a time "
-            "(queries=...; idgnn train --roots 1024), or use ID-GNN-Fast (idgnn.AddCycleCounts; --identity fast), "
-            "which needs no identity graph."
+            "(queries=...; idgnn train --query-batch-size 1024), or use ID-GNN-Fast (idgnn.AddCycleCounts; --identity "
+            "fast), which needs no identity graph."
         )
 
 

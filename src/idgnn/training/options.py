@@ -15,13 +15,13 @@ class TrainOptions:
     epochs: int = 100
     """Passes over the training graphs."""
     batch_size: int = 128
-    """Graphs in a batch; halved by itself when memory runs out."""
-    roots: int | None = None
-    """Nodes or pairs in a batch, in place of graphs, for large graphs; halved by itself when memory runs out."""
+    """Graphs in a batch; halved when memory runs out."""
+    query_batch_size: int | None = None
+    """Nodes or pairs in a batch, in place of graphs, for large graphs; halved when memory runs out."""
     fanout: tuple[int, ...] = ()
-    """With roots: train on at most so many in-neighbors of a node in each hop (15 10 5); unless given, on all."""
+    """With query_batch_size: at most this many in-neighbors of a node in each hop (15 10 5); by default all."""
     workers: int = 0
-    """With roots: processes that prepare batches beside training."""
+    """With query_batch_size: number of processes that prepare batches in parallel with training."""
     lr: float = 0.01
     """Learning rate at the start."""
     schedule: Literal["cosine", "constant"] = "cosine"
@@ -32,22 +32,23 @@ class TrainOptions:
     """Which weights the run ends with: those of the last epoch, or of the best on the validation part."""
     eval_every: int = 1
     """Epochs between two looks at the validation part; the last epoch always has one."""
-    refresh: bool = False
-    """Before each look, average BatchNorm's statistics over all training batches: running ones lag at high rates."""
+    reestimate_batchnorm: bool = False
+    """Before each evaluation, average BatchNorm's statistics over all training batches."""
     device: str = "auto"
     """cpu, cuda, cuda:1; auto takes a GPU if there is one."""
     precision: Literal["float32", "bf16"] = "float32"
     """bf16: products of matrices in bfloat16 (autocast), all else in float32."""
-    redeal: int = 1
-    """Epochs between two deals of the graphs into batches."""
-    record: bool = False
-    """On CUDA: record the step of each batch as a CUDA graph, and replay it until the next deal (set redeal to 50)."""
+    reshuffle_every: int = 1
+    """Epochs between two assignments of the graphs to batches."""
+    cuda_graphs: bool = False
+    """On CUDA: capture the step of each batch as a CUDA graph, and replay it until the next reshuffle (set
+    reshuffle_every to 50)."""
     compile: bool = False
     """Compile the network with torch.compile; the first epochs then take half a minute or more."""
 
     def __post_init__(self) -> None:
         check_choices(self)
-        check_counts(self, ("epochs", "batch_size", "eval_every", "redeal"))
+        check_counts(self, ("epochs", "batch_size", "eval_every", "reshuffle_every"))
         check_counts(self, ("workers",), least=0)
         check_numbers(self, ("lr", "weight_decay"))
         self._check_roots()
@@ -64,14 +65,14 @@ class TrainOptions:
                 "or -1 for all: the most in-neighbors of a node in each hop, for example 15 10 5."
             )
         object.__setattr__(self, "fanout", tuple(given))  # as it is when it has been read from a file
-        if self.roots is None:
+        if self.query_batch_size is None:
             if self.fanout or self.workers:
                 name = "fanout" if self.fanout else "workers"
-                raise ValueError(f"{name} is for batches of nodes or pairs. Say how many are in one: roots, say 512.")
+                raise ValueError(f"{name} is for batches of nodes or pairs. Set query_batch_size, for example 512.")
             return
-        check_counts(self, ("roots",))
-        if self.record:
+        check_counts(self, ("query_batch_size",))
+        if self.cuda_graphs:
             raise ValueError(
-                "record replays batches of whole graphs, but with roots every batch is another part of a graph. Leave "
-                "one of them out."
+                "cuda_graphs replays batches of whole graphs, but with query_batch_size every batch is another part of "
+                "a graph. Leave one of them out."
             )

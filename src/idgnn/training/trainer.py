@@ -61,23 +61,25 @@ class Trainer:
         self.network = torch.compile(self.model, dynamic=True) if options.compile else self.model
         self.parallel = processes.parallel(cast(nn.Module, self.network))
         # A recorded step reads the learning rate from where it lies.
-        self.lr: float | Tensor = torch.tensor(options.lr, device=self.device) if options.record else options.lr
+        self.lr: float | Tensor = torch.tensor(options.lr, device=self.device) if options.cuda_graphs else options.lr
         self.optimizer = torch.optim.Adam(
             self.model.parameters(),
             lr=self.lr,
             weight_decay=options.weight_decay,
             fused=self.device.type in ("cpu", "cuda"),
-            capturable=options.record,
+            capturable=options.cuda_graphs,
         )
-        if options.record and self.device.type != "cuda":
-            raise ValueError(f"record is for CUDA, but the device is {self.device}. Leave it out.")
-        self.recorder = Recorder(self.device) if options.record else None
-        # With roots, graphs stay on the CPU, and what a batch needs of them is brought to the device.
-        self.source = None if options.roots is None else RootSource(model.encoder, options.workers, self.device)
+        if options.cuda_graphs and self.device.type != "cuda":
+            raise ValueError(f"cuda_graphs is for CUDA, but the device is {self.device}. Leave it out.")
+        self.recorder = Recorder(self.device) if options.cuda_graphs else None
+        # With query_batch_size, graphs stay on the CPU, and what a batch needs of them is brought to the device.
+        self.source = (
+            None if options.query_batch_size is None else RootSource(model.encoder, options.workers, self.device)
+        )
         self.train = self._placed(problem.train)
         self.batches: Batches | RootBatches | None = None  # of the training part, kept while its queries are the same
         self.held_out = {name: self._batches(self._placed(part)) for name, part in problem.held_out.items()}
-        self.epoch, self.batch_size = 0, options.roots or options.batch_size
+        self.epoch, self.batch_size = 0, options.query_batch_size or options.batch_size
         self.best_epoch, self.best_score, self.best_weights = 0, -math.inf, dict[str, Tensor]()
 
     def epochs(self) -> Iterator[Epoch]:
@@ -107,8 +109,8 @@ class Trainer:
                 waiting = list(torch.cat(waiting).split(self.batch_size))
         self.epoch += 1
         due = self.epoch % self.options.eval_every == 0 or self.epoch == self.options.epochs
-        if due and self.options.refresh:
-            self._refresh(batches)
+        if due and self.options.reestimate_batchnorm:
+            self._reestimate_batchnorm(batches)
         self.processes.average_statistics(self.model)
         loss = self.processes.sum(total).item() / steps  # the one place where an epoch waits for a GPU
         if not math.isfinite(loss):
@@ -139,8 +141,8 @@ class Trainer:
         return self.model
 
     def _deal(self, num_items: int) -> list[Tensor]:
-        """The graphs, or with roots the queries, of each batch of this epoch."""
-        times, epoch = self.options.redeal, self.epoch
+        """The graphs, or with query_batch_size the queries, of each batch of this epoch."""
+        times, epoch = self.options.reshuffle_every, self.epoch
         if self.recorder is not None and epoch % times == 0:
             self.recorder.forget()
         order = torch.randperm(num_items, generator=generator_of(self.seed, "order", epoch - epoch % times))
@@ -165,7 +167,7 @@ class Trainer:
             weight = batches.count(share) / batches.count(items)  # gradients are averaged over the processes
             yield weight * self._step(replace(batch, weight=weight * self.processes.size))
 
-    def _refresh(self, batches: Batches | RootBatches) -> None:
+    def _reestimate_batchnorm(self, batches: Batches | RootBatches) -> None:
         """Works BatchNorm's statistics out on the training part, as it is with the weights of this moment."""
         deal = torch.arange(batches.num_items).split(self.batch_size)
         with anew(self.model), self._autocast():
@@ -203,7 +205,7 @@ class Trainer:
         if self.processes.size > 1:
             raise TooLargeError(
                 f"memory ran out with batches of {size}. Several processes cannot make them smaller as they go: resume "
-                f"with {'roots' if self.source else 'batch_size'} set to less, or start more processes."
+                f"with {'query_batch_size' if self.source else 'batch_size'} set to less, or start more processes."
             ) from error
         # The weights move at the end of a step, so they are what they were; BatchNorm has seen the batch.
         self.batch_size = -(-size // 2)
@@ -259,12 +261,12 @@ class Trainer:
 
 def _check(model: Predictor, problem: Problem, options: TrainOptions, processes: Processes) -> None:
     """Refuses options that do not fit the network, the task, or the number of processes."""
-    if options.roots is not None and problem.level == "graph":
+    if options.query_batch_size is not None and problem.level == "graph":
         raise ValueError(
-            f"roots is {options.roots}, the nodes or pairs in a batch, but the task asks about whole graphs. Leave it "
-            "out: batch_size is the number of graphs."
+            f"query_batch_size is {options.query_batch_size}, the nodes or pairs in a batch, but the task asks about "
+            "whole graphs. Leave it out: batch_size is the number of graphs."
         )
     if options.fanout:
         check_fanout(options.fanout, model.encoder.num_layers)
-    if options.record and processes.size > 1:
-        raise ValueError(f"record is for one process, but there are {processes.size}. Leave it out.")
+    if options.cuda_graphs and processes.size > 1:
+        raise ValueError(f"cuda_graphs is for one process, but there are {processes.size}. Leave it out.")
