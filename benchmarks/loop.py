@@ -24,8 +24,8 @@ from benchmarks.machine import describe
 from idgnn.graphs.load import load
 from idgnn.models.predictor import build
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.make import make_problem
-from idgnn.tasks.settings import TaskSettings
+from idgnn.tasks.problem import make_problem
+from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.options import TrainOptions
 from idgnn.training.trainer import Trainer
 from idgnn.writing import write_text

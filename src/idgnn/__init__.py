@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from idgnn.models.heads import GraphHead, NodeHead, PairHead
     from idgnn.models.idgnn import IDGNN
     from idgnn.models.settings import ModelSettings
-    from idgnn.tasks.settings import TaskSettings
+    from idgnn.tasks.task_settings import TaskSettings
     from idgnn.training.options import TrainOptions
     from idgnn.training.root_loader import RootLoader
     from idgnn.training.train import train
@@ -40,7 +40,7 @@ _MODULE_OF = {
     "PairHead": "idgnn.models.heads",
     "RootLoader": "idgnn.training.root_loader",
     "Run": "idgnn.training.trained",
-    "TaskSettings": "idgnn.tasks.settings",
+    "TaskSettings": "idgnn.tasks.task_settings",
     "ToIdentityGraph": "idgnn.identity.identity_graph",
     "TrainOptions": "idgnn.training.options",
     "cycle_counts": "idgnn.identity.cycle_counts",

@@ -13,8 +13,8 @@ from idgnn.experiments.released.features import return_features, scale_of, waves
 from idgnn.graphs.dataset import Dataset
 from idgnn.models.prepared import PreparedGraphs
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.make import make_problem
-from idgnn.tasks.settings import TaskSettings
+from idgnn.tasks.problem import make_problem
+from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.options import TrainOptions
 from idgnn.training.settings import RunSettings
 from idgnn.training.trainer import Trainer

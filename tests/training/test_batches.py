@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 from idgnn.identity.cost import TooLargeError
 from idgnn.models.predictor import build
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.part import Part, stack
+from idgnn.tasks.query_set import QuerySet, stack
 from idgnn.training import batches as module
 from idgnn.training.answers import answer, predictions
 from idgnn.training.batches import Batches
@@ -16,7 +16,7 @@ from tests.training.small_problems import graphs_for
 LEVELS = ("node", "some nodes", "pair", "graph")
 
 
-def part_of(asked: str) -> Part:
+def part_of(asked: str) -> QuerySet:
     """Six graphs with everything on their edges; one has no edges, and one has no queries."""
     graphs = [*graphs_for("node-clustering", 5), Data(x=torch.randn(3, 2), edge_index=torch.empty(2, 0).long())]
     queries = None
@@ -34,7 +34,7 @@ def part_of(asked: str) -> Part:
     return stack(level, graphs, queries, [torch.randn(size) for size in sizes])
 
 
-def network(part: Part, conv: str = "gcn", identity: str = "full"):
+def network(part: QuerySet, conv: str = "gcn", identity: str = "full"):
     heads = 2 if conv == "gat" else 1
     model = build(ModelSettings(conv=conv, identity=identity, width=8, layers=3, heads=heads), part.level, 2, 4, 3)
     for norm in model.encoder.norms:

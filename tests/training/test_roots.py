@@ -11,9 +11,8 @@ from idgnn.experiments.spec import TrainJob, key_of
 from idgnn.graphs.dataset import Dataset
 from idgnn.identity.cost import TooLargeError
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.make import make_problem
-from idgnn.tasks.problem import Problem
-from idgnn.tasks.settings import TaskSettings
+from idgnn.tasks.problem import Problem, make_problem
+from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.callbacks import Callback
 from idgnn.training.options import TrainOptions
 from idgnn.training.preparing import Preparer

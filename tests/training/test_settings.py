@@ -8,7 +8,7 @@ import pytest
 
 from idgnn.graphs.settings import FileSource, Selection
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.settings import TaskSettings
+from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.options import TrainOptions
 from idgnn.training.seeds import generator_of, seed_of
 from idgnn.training.settings import RunSettings

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from idgnn.tasks.part import stack
+from idgnn.tasks.query_set import stack
 from idgnn.training import tables
 from idgnn.training.tables import answer_columns, named, query_columns, write_table
 

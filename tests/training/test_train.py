@@ -254,7 +254,7 @@ def test_graphs_from_python_are_called_the_graphs():
     unknown = graphs_for(TASK)
     for graph in unknown:
         graph.y = torch.full((graph.num_nodes,), -1)
-    with pytest.raises(ValueError, match="nothing is known about the graphs for node-classification"):
+    with pytest.raises(ValueError, match="no label for task node-classification is known in the graphs"):
         start(None, graphs=unknown, asked="node-classification")
     with pytest.raises(ValueError, match=r"no split comes with the graphs. Use split random or folds"):
         start(None, asked=replace(settings_for(TASK), split="provided"))

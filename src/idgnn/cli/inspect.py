@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from idgnn.graphs.dataset import Dataset
-    from idgnn.tasks.part import Part
+    from idgnn.tasks.query_set import QuerySet
 
 MOST_LAYERS = 6
 
@@ -48,7 +48,7 @@ class Inspect:
         """Prints two tables, and draws the picture if one is asked for."""
         from rich.console import Console
 
-        from idgnn.tasks.part import stack
+        from idgnn.tasks.query_set import stack
 
         if self.picture is None and (self.graph is not None or self.node is not None):
             raise ValueError("--graph and --node are for a picture. Add --picture FILE.png, or leave them out.")
@@ -87,7 +87,7 @@ def _number(text: str, size: int) -> int | None:
     return int(text) if text.isdecimal() and int(text) < size else None
 
 
-def _statistics(dataset: Dataset, part: Part) -> tuple[Table, Table]:
+def _statistics(dataset: Dataset, part: QuerySet) -> tuple[Table, Table]:
     from rich.markup import escape
     from rich.table import Table
 
@@ -104,7 +104,7 @@ def _statistics(dataset: Dataset, part: Part) -> tuple[Table, Table]:
     return numbers, words
 
 
-def _costs(part: Part, seconds: float) -> tuple[Table, str | None]:
+def _costs(part: QuerySet, seconds: float) -> tuple[Table, str | None]:
     import torch
     from rich.filesize import decimal
     from rich.table import Table

@@ -42,5 +42,5 @@ class NewGraphs:
         if self.pairs is None:
             return run, graphs, None
         # The table has sources and targets; a network, what is read and what is colored.
-        rows = [("source", "target").index(end) for end in run.task.ends]
+        rows = [("source", "target").index(end) for end in run.pair_columns]
         return run, graphs, [each[rows] for each in read_pairs(self.pairs, graphs)]

@@ -11,12 +11,12 @@ from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.repeats import num_repeats
 from idgnn.identity.adjacency import is_symmetric
 from idgnn.identity.walks.blocks import connected_components
-from idgnn.tasks.part import Part
+from idgnn.tasks.query_set import QuerySet
 
 MOST_CLASSES = 12  # of which the balance is shown one by one
 
 
-def sizes(part: Part) -> Iterator[tuple[str, ...]]:
+def sizes(part: QuerySet) -> Iterator[tuple[str, ...]]:
     """Rows of name, total, mean, least and most: of graphs, nodes, edges and degrees."""
     nodes = torch.bincount(part.owner, minlength=part.num_graphs)
     edges = torch.bincount(part.owner[part.edge_index[0]], minlength=part.num_graphs)
@@ -29,7 +29,7 @@ def sizes(part: Part) -> Iterator[tuple[str, ...]]:
         yield name, "", *_spread(degree)
 
 
-def facts(dataset: Dataset, part: Part) -> Iterator[tuple[str, str]]:
+def facts(dataset: Dataset, part: QuerySet) -> Iterator[tuple[str, str]]:
     """What is said in words: the shape of the graphs, their features and their labels."""
     (source, target), num_nodes = part.edge_index, part.owner.numel()
     directed = not is_symmetric(part.edge_index, num_nodes)
@@ -54,7 +54,7 @@ def _spread(values: Tensor) -> tuple[str, str, str]:
     return f"{values.double().mean():,.1f}", f"{int(values.min()):,}", f"{int(values.max()):,}"
 
 
-def _connected(part: Part) -> str:
+def _connected(part: QuerySet) -> str:
     source, target = part.edge_index
     component = connected_components(source, target, part.owner.numel())  # [nodes]
     size = torch.bincount(component)
@@ -65,7 +65,7 @@ def _connected(part: Part) -> str:
     return "yes" if whole else f"no: {size.numel():,} components, the largest has {int(size.max()):,} nodes"
 
 
-def _labels(dataset: Dataset, part: Part) -> Iterator[tuple[str, str]]:
+def _labels(dataset: Dataset, part: QuerySet) -> Iterator[tuple[str, str]]:
     given = [graph.get("y") for graph in dataset.graphs]
     y = [labels.flatten() for labels in given if isinstance(labels, Tensor)]
     if not y:

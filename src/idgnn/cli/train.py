@@ -14,7 +14,7 @@ from idgnn.choices import TaskName
 from idgnn.cli.arguments import Name, OwnFiles
 from idgnn.graphs.settings import FileSource, Selection
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.settings import TaskOptions, TaskSettings
+from idgnn.tasks.task_settings import TaskOptions, TaskSettings
 from idgnn.training.options import TrainOptions
 from idgnn.training.settings import RunSettings
 

@@ -11,7 +11,7 @@ from idgnn.experiments.models import BOTH, PAPER, WALKS, Model
 from idgnn.experiments.spec import Protocol, Spec, TrainJob, Variant
 from idgnn.graphs.settings import Selection
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.settings import TaskSettings
+from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.options import TrainOptions
 from idgnn.training.settings import RunSettings
 

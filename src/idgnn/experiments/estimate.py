@@ -19,7 +19,7 @@ from idgnn.experiments.spec import Job, MeasureJob, TrainJob, job_as_dict
 from idgnn.graphs.catalog import CATALOG
 from idgnn.graphs.settings import Selection
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.settings import TaskSettings
+from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.options import TrainOptions
 from idgnn.training.settings import RunSettings
 

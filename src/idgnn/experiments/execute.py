@@ -145,7 +145,7 @@ def _dataset(settings: RunSettings) -> Dataset:
 
 @lru_cache(maxsize=4)
 def _problem(settings: RunSettings) -> Problem:
-    from idgnn.tasks.make import make_problem
+    from idgnn.tasks.problem import make_problem
 
     task = type(settings.task)(name="node-classification")  # the graphs are the same for all tasks and seeds
     return make_problem(_dataset(replace(settings, task=task, seed=0)), settings.task, settings.seed)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from idgnn.identity.checks import check_whole
-from idgnn.tasks.part import Part
+from idgnn.tasks.query_set import QuerySet
 from idgnn.training.batches import GraphBatch
 from idgnn.training.devices import is_out_of_memory
 from idgnn.training.processes import ALONE, Processes
@@ -23,7 +23,7 @@ class Dealt(Protocol[Batch_co]):
     """What is asked, dealt into batches of whatever `run` computes with."""
 
     @property
-    def part(self) -> Part:
+    def part(self) -> QuerySet:
         """All of it."""
         ...
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from idgnn.graphs.settings import FileSource, Selection
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.settings import TaskSettings
+from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.options import TrainOptions
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from idgnn.identity.adjacency import pointers
-from idgnn.tasks.part import Part
+from idgnn.tasks.query_set import QuerySet
 from idgnn.writing import replacing
 
 Table = Mapping[str, Sequence[Any]]
@@ -24,7 +24,7 @@ FORMATS = (".csv", ".parquet", ".npz")
 
 
 def query_columns(
-    part: Part, graphs: Sequence[Data], numbers: Sequence[int], ends: tuple[str, str] = ("source", "target")
+    part: QuerySet, graphs: Sequence[Data], numbers: Sequence[int], ends: tuple[str, str] = ("source", "target")
 ) -> Table:
     """Which graph, node or pair each row is about: names where there are any, numbers otherwise.
 

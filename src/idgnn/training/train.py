@@ -21,10 +21,9 @@ from idgnn.graphs.settings import FileSource, Selection
 from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import Predictor, build
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.make import make_problem
-from idgnn.tasks.part import as_list
-from idgnn.tasks.problem import Problem
-from idgnn.tasks.settings import TaskSettings
+from idgnn.tasks.problem import TASKS, Problem, make_problem
+from idgnn.tasks.query_set import as_list
+from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.answers import Answers
 from idgnn.training.callbacks import Callback
 from idgnn.training.checkpoint import load_checkpoint, save_checkpoint
@@ -107,7 +106,7 @@ def read_data(settings: RunSettings) -> Dataset:
     if isinstance(settings.data, str):
         dataset = load(settings.data)
     else:
-        quantity = settings.task.name.endswith("regression")
+        quantity = TASKS[settings.task.name].quantity
         dataset = standardized(read_files(settings.data, quantity=quantity))
     return _selected(dataset, settings.selection)
 
@@ -240,7 +239,7 @@ def _predictions(said: Mapping[str, Answers], problem: Problem, dataset: Dataset
         assert answers.target is not None
         table = {
             "part": [name] * answers.target.numel(),
-            **query_columns(part, [dataset.graphs[i] for i in ids], ids, task.ends),
+            **query_columns(part, [dataset.graphs[i] for i in ids], ids, TASKS[task.name].pair_columns),
             "label": named(answers.target, classes),
             **answer_columns(problem.objective.read(answers.out), classes),
         }

@@ -20,9 +20,10 @@ from idgnn.identity.queries import as_tensor
 from idgnn.models.embedding.output import Bar
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.predictor import Predictor
-from idgnn.tasks.objective import Objective, from_dict
-from idgnn.tasks.part import Part, as_list, stack
-from idgnn.tasks.settings import TaskSettings
+from idgnn.tasks.objective import Objective
+from idgnn.tasks.problem import TASKS, objective_from_dict
+from idgnn.tasks.query_set import QuerySet, as_list, stack
+from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.answers import answer
 from idgnn.training.devices import choose_device
 from idgnn.training.epoch import Epoch
@@ -50,6 +51,11 @@ class Run:
     result: dict[str, Any]
     folder: Path | None = None
 
+    @property
+    def pair_columns(self) -> tuple[str, str]:
+        """Column names, in tables, of the node of a pair that is read and of the node that is colored."""
+        return TASKS[self.task.name].pair_columns
+
     @staticmethod
     def load(folder: str | Path) -> Run:
         """Reads the folder of a finished run. Nothing in it is executed."""
@@ -61,7 +67,7 @@ class Run:
             schema = record["dataset"]["schema"]
             return Run(
                 Predictor.load(folder).eval(),
-                from_dict(record["task"]["objective"]),
+                objective_from_dict(record["task"]["objective"]),
                 RunSettings.from_dict(record["settings"]).task,
                 None if schema is None else Schema.from_dict(schema),
                 record["task"].get("classes"),
@@ -102,13 +108,13 @@ class Run:
         alone = len(given) == 1  # then the bar is that of its nodes
         with _on(self.model, device) as model, Bar(len(given), progress and not alone, "predicting") as bar:
 
-            def run(some: Part) -> Tensor:
+            def run(some: QuerySet) -> Tensor:
                 out = _read(model, some, _embedded(model.encoder, some, memory, progress and alone))
                 bar.advance(some.num_graphs)
                 return out
 
             out = answer(model, run, _Given(part, given, pairs), batch_size).out
-        table = query_columns(part, given, range(len(given)), self.task.ends)
+        table = query_columns(part, given, range(len(given)), self.pair_columns)
         return {**table, **answer_columns(self.objective.read(out), self.classes)}
 
     def embed(
@@ -135,11 +141,11 @@ class Run:
         given, _, part = self._asked(graphs, pairs, "pair" if self.model.level == "pair" else "node")
         with _on(self.model.encoder, device) as encoder:
             out = _embedded(encoder, part, memory, progress, partial)
-        return query_columns(part, given, range(len(given)), self.task.ends), out
+        return query_columns(part, given, range(len(given)), self.pair_columns), out
 
     def _asked(
         self, given: Data | Sequence[Data], pairs: Sequence[Tensor] | None, level: Level
-    ) -> tuple[list[Data], list[Tensor] | None, Part]:
+    ) -> tuple[list[Data], list[Tensor] | None, QuerySet]:
         """The graphs and pairs one by one and in one piece, checked against what the network was trained with."""
         if pairs is None and self.model.level == "pair":
             raise ValueError(
@@ -170,7 +176,7 @@ class Run:
 class _Given:
     """Graphs and pairs as they were given, put into one piece batch by batch."""
 
-    part: Part  # all of them
+    part: QuerySet  # all of them
     graphs: list[Data]
     pairs: list[Tensor] | None
 
@@ -178,7 +184,7 @@ class _Given:
     def num_items(self) -> int:
         return len(self.graphs)
 
-    def each(self, deals: Sequence[Tensor]) -> Iterator[Part]:
+    def each(self, deals: Sequence[Tensor]) -> Iterator[QuerySet]:
         for some in deals:
             if some.numel() == len(self.graphs):
                 yield self.part
@@ -201,7 +207,7 @@ def _as_pairs(given: Any) -> Tensor:
 
 def _embedded(
     encoder: IDGNN,
-    part: Part,
+    part: QuerySet,
     memory: int | str | None,
     progress: bool = False,
     partial: Path | None = None,
@@ -218,7 +224,7 @@ def _embedded(
         return embed_partial(encoder, data, part.queries, memory, progress, partial)
 
 
-def _read(model: Predictor, part: Part, h: Tensor) -> Tensor:
+def _read(model: Predictor, part: QuerySet, h: Tensor) -> Tensor:
     """What the head makes of embeddings, on the CPU."""
     device = next(model.parameters()).device
     if part.level == "graph":

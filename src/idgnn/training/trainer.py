@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from idgnn.identity.cost import TooLargeError
 from idgnn.models.large_graph import check_fanout
 from idgnn.models.predictor import Predictor
-from idgnn.tasks.part import Part
 from idgnn.tasks.problem import Problem
+from idgnn.tasks.query_set import QuerySet
 from idgnn.training.answers import Answers, answer, predictions
 from idgnn.training.batches import Batches, GraphBatch
 from idgnn.training.devices import choose_device, is_out_of_memory
@@ -218,10 +218,10 @@ class Trainer:
             stacklevel=3,
         )
 
-    def _placed(self, part: Part) -> Part:
+    def _placed(self, part: QuerySet) -> QuerySet:
         return part if self.source else part.to(self.device)
 
-    def _batches(self, part: Part, fanout: tuple[int, ...] = ()) -> Batches | RootBatches:
+    def _batches(self, part: QuerySet, fanout: tuple[int, ...] = ()) -> Batches | RootBatches:
         return self.source.batches(part, fanout) if self.source else Batches(part, self.model.encoder)
 
     def _training_batches(self) -> Batches | RootBatches:

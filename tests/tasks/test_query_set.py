@@ -8,8 +8,8 @@ import torch
 from hypothesis import assume, given
 from torch_geometric.data import Batch, Data
 
-from idgnn.tasks.links import LinkPart
-from idgnn.tasks.part import Part, as_list, stack
+from idgnn.tasks.link_prediction import LinkQuerySet
+from idgnn.tasks.query_set import QuerySet, as_list, stack
 from tests.laws.graphs import CHANNELS, EDGE_DIM, graphs, pairs, roots
 
 NO_NODES = Data(
@@ -20,8 +20,8 @@ NO_NODES = Data(
 )
 
 
-def assert_equal_parts(ours: Part, theirs: Part) -> None:
-    for each in fields(Part):
+def assert_equal_parts(ours: QuerySet, theirs: QuerySet) -> None:
+    for each in fields(QuerySet):
         mine, other = getattr(ours, each.name), getattr(theirs, each.name)
         if isinstance(other, torch.Tensor):
             assert isinstance(mine, torch.Tensor) and mine.dtype == other.dtype, each.name
@@ -105,9 +105,9 @@ def test_to_the_same_device_changes_nothing(given_):
 
 def test_a_part_of_links_stays_one_on_another_device():
     part = stack("pair", [Data(num_nodes=2, edge_index=torch.tensor([[0], [1]]))])
-    links = LinkPart(**vars(part), positives=torch.tensor([[0], [1]]), known=torch.tensor([[0], [1]]))
+    links = LinkQuerySet(**vars(part), positives=torch.tensor([[0], [1]]), known=torch.tensor([[0], [1]]))
     moved = links.to("meta")
-    assert isinstance(moved, LinkPart) and moved.positives.is_meta and moved.known.is_meta and moved.x.is_meta
+    assert isinstance(moved, LinkQuerySet) and moved.positives.is_meta and moved.known.is_meta and moved.x.is_meta
 
 
 def test_graphs_without_features_get_ones_and_flat_features_become_a_column():
@@ -149,7 +149,7 @@ def test_a_batch_is_its_graphs():
     assert all(torch.equal(graph.edge_index, torch.tensor([[0], [1]])) for graph in found)
     batch = Batch.from_data_list(listed)
     batch.y = torch.tensor([0, 1])
-    with pytest.raises(ValueError, match=r"the batch was given y when it was one already"):
+    with pytest.raises(ValueError, match=r"y was set on the batch itself"):
         as_list(batch)
-    with pytest.raises(ValueError, match=r"a batch that cannot be taken apart.* Give a list"):
+    with pytest.raises(ValueError, match=r"a batch that cannot be split into graphs.* Give a list"):
         as_list(Batch(x=torch.ones(2, 1), edge_index=torch.tensor([[0], [1]]), batch=torch.tensor([0, 0])))

@@ -7,17 +7,21 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from idgnn.choices import TaskName
+from idgnn.choices import TASK_LEVEL, TaskName
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.labels import node_clustering
 from idgnn.graphs.synthetic import random_regular
-from idgnn.tasks.make import OneClassWarning, make_problem
-from idgnn.tasks.objective import Binary, Classes, Links, Quantity
-from idgnn.tasks.part import Part
-from idgnn.tasks.problem import Problem
-from idgnn.tasks.settings import LEVEL, TaskSettings
+from idgnn.tasks.link_prediction import LinkObjective
+from idgnn.tasks.objective import Binary, Classes, Quantity
+from idgnn.tasks.problem import TASKS, OneClassWarning, Problem, make_problem
+from idgnn.tasks.query_set import QuerySet
+from idgnn.tasks.task_settings import TaskSettings
 
 NAMES = get_args(TaskName)
+
+
+def test_every_task_name_has_a_definition():
+    assert tuple(TASKS) == NAMES and tuple(TASK_LEVEL) == NAMES
 
 
 def small_graphs(number: int = 20, seed: int = 0) -> list[Data]:
@@ -53,11 +57,11 @@ def dataset_for(name: str, number: int = 20) -> Dataset:
     return Dataset("python", labeled(name, number))
 
 
-def parts_of(problem: Problem) -> dict[str, Part]:
+def parts_of(problem: Problem) -> dict[str, QuerySet]:
     return {"train": problem.train.epoch(torch.Generator().manual_seed(0)), **problem.held_out}
 
 
-def graphs_in(part: Part) -> list[int]:
+def graphs_in(part: QuerySet) -> list[int]:
     return part.x[:, 0].unique().int().tolist()
 
 
@@ -66,7 +70,7 @@ def graphs_in(part: Part) -> list[int]:
 def test_every_task_is_made_and_no_graph_is_in_two_parts(name, options):
     dataset = dataset_for(name)
     problem = make_problem(dataset, TaskSettings(name=name, bins=4, pairs=30, **options))
-    assert problem.level == LEVEL[name] and problem.in_channels == 2 and problem.edge_dim is None
+    assert problem.level == TASK_LEVEL[name] and problem.in_channels == 2 and problem.edge_dim is None
     parts = parts_of(problem)
     assert list(parts) == ["train", "valid", "test"][: 3 if "test" in options else 2]
     assert set(problem.graph_ids) == set(parts)
@@ -79,8 +83,8 @@ def test_every_task_is_made_and_no_graph_is_in_two_parts(name, options):
     assert sorted(seen) == sorted(set(seen))
     if name != "link-prediction":
         assert sorted(seen) == list(range(20))
-    expected = {"link-prediction": Links, "node-regression": Quantity, "graph-regression": Quantity}.get(name, Classes)
-    assert type(problem.objective) is expected
+    special = {"link-prediction": LinkObjective, "node-regression": Quantity, "graph-regression": Quantity}
+    assert type(problem.objective) is special.get(name, Classes)
 
 
 @pytest.mark.parametrize("name", ["node-classification", "graph-classification", "pair-classification"])
@@ -308,12 +312,12 @@ def test_graphs_without_labels_are_refused(name):
     unknown = labeled(name)
     for graph in unknown:
         graph.y = torch.full_like(graph.y, torch.nan if graph.y.is_floating_point() else -1)
-    with pytest.raises(ValueError, match=rf"nothing is known about python for {name}"):
+    with pytest.raises(ValueError, match=rf"no label for task {name} is known in python"):
         make_problem(Dataset("python", unknown), TaskSettings(name=name))
 
 
 def test_one_graph_without_labels_is_refused():
-    with pytest.raises(ValueError, match="nothing is known about python for node-classification"):
+    with pytest.raises(ValueError, match="no label for task node-classification is known in python"):
         make_problem(one_graph(y=torch.full((40,), -1)), TaskSettings(name="node-classification"))
 
 
@@ -411,7 +415,15 @@ def test_a_part_of_one_class_cannot_be_judged_by_pairs_of_classes():
         Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0])) for _ in range(9)
     ]
     graphs[0].y = torch.tensor([1])
-    with pytest.warns(
-        OneClassWarning, match=r"answers of the valid part are the same, and roc_auc, .* NaN\. Hold more"
-    ):
+    with pytest.warns(OneClassWarning, match=r"labels of the valid part are the same, and roc_auc, .* NaN\. Hold more"):
         make_problem(Dataset("some", graphs), TaskSettings("graph-classification", valid=0.3))
+
+
+@pytest.mark.parametrize("name", ["shortest-path", "pair-classification", "link-prediction"])
+def test_a_provided_split_of_nodes_cannot_split_the_pairs_of_one_graph(name):
+    masks = {"train_mask": torch.arange(40) < 20, "val_mask": torch.arange(40) >= 30}
+    nodes = torch.arange(40)
+    pairs = {"edge_label_index": torch.stack([nodes, nodes.flip(0)]), "edge_label": nodes % 3}
+    expected = f"split is 'provided', but {name} .* of a single graph.* Use split='random'"
+    with pytest.raises(ValueError, match=expected):
+        make_problem(one_graph(**masks, **pairs), TaskSettings(name=name, split="provided"))
