@@ -16,7 +16,7 @@ from idgnn.tasks.task_settings import TaskSettings
 
 @dataclass(frozen=True)
 class Classification(Task):
-    """Classes 0, 1, 2, ... in `y` or `edge_label`; -1 is unknown. Judged by ROC AUC if there are two, else by accuracy."""
+    """Classes 0, 1, 2, ... in `y` or `edge_label`, or -1 for unknown; two are judged by ROC AUC, more by accuracy."""
 
     def objective(self, settings: TaskSettings, targets: Mapping[str, Tensor]) -> Objective:
         """Binary or multi-class cross-entropy. Classes are counted over all parts: training may lack one."""
