@@ -26,7 +26,7 @@ from idgnn.models.predictor import build
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.problem import make_problem
 from idgnn.tasks.task_settings import TaskSettings
-from idgnn.training.options import TrainOptions
+from idgnn.training.run_settings import TrainOptions
 from idgnn.training.trainer import Trainer
 from idgnn.writing import write_text
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from idgnn.training.processor import processor
+from idgnn.training.environment import processor
 
 
 def describe(device: str = "cpu") -> dict[str, Any]:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from idgnn.models.idgnn import IDGNN
     from idgnn.models.settings import ModelSettings
     from idgnn.tasks.task_settings import TaskSettings
-    from idgnn.training.options import TrainOptions
     from idgnn.training.root_loader import RootLoader
+    from idgnn.training.run_settings import TrainOptions
     from idgnn.training.train import train
     from idgnn.training.trained import Run
 
@@ -42,7 +42,7 @@ _MODULE_OF = {
     "Run": "idgnn.training.trained",
     "TaskSettings": "idgnn.tasks.task_settings",
     "ToIdentityGraph": "idgnn.identity.identity_graph",
-    "TrainOptions": "idgnn.training.options",
+    "TrainOptions": "idgnn.training.run_settings",
     "cycle_counts": "idgnn.identity.cycle_counts",
     "identity_aware": "idgnn.layers.identity_aware",
     "identity_cost": "idgnn.identity.cost",

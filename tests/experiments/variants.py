@@ -8,8 +8,7 @@ from idgnn.models.settings import ModelSettings
 from idgnn.tasks.problem import Problem
 from idgnn.tasks.query_set import QuerySet
 from idgnn.training.batches import Batches
-from idgnn.training.options import TrainOptions
-from idgnn.training.settings import RunSettings
+from idgnn.training.run_settings import RunSettings, TrainOptions
 from idgnn.training.trainer import Trainer
 from tests.training.small_problems import problem_for, settings_for
 

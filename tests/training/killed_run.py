@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from idgnn.training.record import RunFolder
+from idgnn.training.run_folder import RunFolder
 from idgnn.training.train import train
 from tests.training.small_problems import QUICK, SMALL, graphs_for, settings_for
 

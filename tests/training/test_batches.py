@@ -9,11 +9,16 @@ from idgnn.models.predictor import build
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.query_set import QuerySet, stack
 from idgnn.training import batches as module
-from idgnn.training.answers import answer, predictions
 from idgnn.training.batches import Batches
+from idgnn.training.evaluation import predict_all
 from tests.training.small_problems import graphs_for
 
 LEVELS = ("node", "some nodes", "pair", "graph")
+
+
+def predictions(model):
+    """What the model computes for a batch."""
+    return lambda batch: model(batch.ready, batch.graph, batch.num_graphs)
 
 
 def part_of(asked: str) -> QuerySet:
@@ -68,11 +73,11 @@ def test_the_size_of_batches_changes_no_answer(asked):
     part = part_of(asked)
     model = network(part)
     batches = Batches(part, model.encoder)
-    everything = answer(model, predictions(model), batches, 100)
+    everything = predict_all(model, predictions(model), batches, 100)
     owner = torch.arange(6) if asked == "graph" else part.query_owner
     assert torch.equal(everything.graph, owner) and torch.equal(everything.target, part.target)
     for size in (2, 4):
-        assert torch.allclose(answer(model, predictions(model), batches, size).out, everything.out, atol=1e-5)
+        assert torch.allclose(predict_all(model, predictions(model), batches, size).out, everything.out, atol=1e-5)
 
 
 @pytest.mark.parametrize(("conv", "takes"), [("gcn", "edge_weight"), ("gine", "edge_attr")])
@@ -94,8 +99,8 @@ def test_what_does_not_fit_as_a_whole_is_prepared_batch_by_batch(error, monkeypa
 
     part = part_of("pair")
     model = network(part)
-    expected = answer(model, predictions(model), Batches(part, model.encoder), 3).out
+    expected = predict_all(model, predictions(model), Batches(part, model.encoder), 3).out
     monkeypatch.setattr(module, "PreparedGraphs", too_large)
     batches = Batches(part, model.encoder)
     assert batches.whole is None
-    assert torch.allclose(answer(model, predictions(model), batches, 3).out, expected, atol=1e-5)
+    assert torch.allclose(predict_all(model, predictions(model), batches, 3).out, expected, atol=1e-5)

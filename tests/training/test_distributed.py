@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from idgnn.training.callbacks import Callback
-from idgnn.training.options import TrainOptions
-from idgnn.training.processes import ALONE, Processes, device_name
+from idgnn.training.processes import SINGLE_PROCESS, Processes, device_name
+from idgnn.training.run_settings import TrainOptions
 from idgnn.training.train import train
 from idgnn.training.trainer import Trainer
 from tests.training.small_problems import QUICK, SMALL, assert_same_weights, network_for, problem_for, weights
@@ -54,9 +54,9 @@ def test_evaluation_is_that_of_one_process(case, tmp_path):
         trainer = trainer_of(processes, problem, options)
         # Equal scores, as those of pairs that no color joins, are equal up to rounding, which other batches change.
         trainer.model.register_forward_hook(lambda model, inputs, out: out.round(decimals=4))
-        return trainer.evaluate(), trainer.answer("valid").out
+        return trainer.evaluate(), trainer.predict("valid").out
 
-    metrics, out = evaluate(ALONE)
+    metrics, out = evaluate(SINGLE_PROCESS)
     for found, answers in in_two(evaluate, tmp_path):
         assert answers.shape == out.shape and torch.allclose(answers, out, atol=1e-4)
         for name in metrics:
@@ -74,10 +74,10 @@ def test_a_step_has_the_gradients_of_one_process(case, tmp_path):
     def first_step(processes: Processes):
         trainer = trainer_of(processes, problem, options, norms=False)
         batches = trainer._training_batches()
-        loss = next(trainer._steps(batches, trainer._deal(batches.num_items)))
+        loss = next(trainer._steps(batches, trainer._assign_to_batches(batches.num_items)))
         return float(processes.sum(loss)), [parameter.grad for parameter in trainer.model.parameters()]
 
-    loss, gradients = first_step(ALONE)
+    loss, gradients = first_step(SINGLE_PROCESS)
     for found, theirs in in_two(first_step, tmp_path):
         assert found == pytest.approx(loss, rel=1e-6)
         for mine, other in zip(gradients, theirs, strict=True):
@@ -93,7 +93,7 @@ def test_a_process_without_a_share_does_not_count(tmp_path):
         (epoch,) = trainer.epochs()
         return replace(epoch, seconds=0), weights(trainer)
 
-    epoch, expected = run(ALONE)
+    epoch, expected = run(SINGLE_PROCESS)
     found = in_two(run, tmp_path)
     assert found[0][0] == found[1][0] and found[0][0].loss == pytest.approx(epoch.loss, rel=1e-5)
     assert_same_weights(found[0][1], found[1][1])
@@ -143,7 +143,7 @@ def test_a_run_is_written_once_and_goes_on_where_it_was_stopped(tmp_path, monkey
     (first, second), _ = in_two(whole, tmp_path / "a"), in_two(stopped, tmp_path / "b")
     shutil.copytree(tmp_path / "stopped", tmp_path / "alone")
     with pytest.warns(UserWarning, match=r"was 2 so far and is 1 from .* torchrun --nproc-per-node 2 -m idgnn"):
-        run(ALONE, "alone", resume=True)
+        run(SINGLE_PROCESS, "alone", resume=True)
     again = in_two(resumed, tmp_path / "c")
     assert first[2] == 4 and second[2] == 0, "the first process alone calls back"
     for epochs, state in (second[:2], *again):
@@ -210,7 +210,7 @@ def test_every_process_has_a_gpu_of_its_own(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setenv("LOCAL_RANK", "1")
     assert device_name("auto", Processes(5, 8)) == device_name("cuda", Processes(5, 8)) == "cuda:1"
-    assert device_name("cpu", Processes(5, 8)) == "cpu" and device_name("auto", ALONE) == "auto"
+    assert device_name("cpu", Processes(5, 8)) == "cpu" and device_name("auto", SINGLE_PROCESS) == "auto"
     monkeypatch.setenv("LOCAL_RANK", "2")
     with pytest.raises(
         ValueError, match=r"process 2 on this machine has no GPU of its own: there are 2\. Start at most"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from idgnn.training.record import RunFolder
+from idgnn.training.run_folder import RunFolder
 from tests.training import killed_run
 
 EXACT = ("model.safetensors", "model.json", "predictions.csv")

@@ -8,7 +8,7 @@ import torch
 
 from idgnn.identity.cost import TooLargeError
 from idgnn.training.batches import Batches
-from idgnn.training.devices import is_out_of_memory
+from idgnn.training.processes import is_out_of_memory
 from idgnn.training.trainer import HalvedBatchWarning
 from tests.training.small_problems import QUICK, assert_same_weights, problem_for, trainer_for, weights
 
@@ -93,9 +93,9 @@ def test_memory_that_runs_out_in_the_middle_of_an_epoch(monkeypatch):
 def test_evaluation_halves_too_and_answers_the_same():
     problem = problem_for("shortest-path", 30)
     trainer = trainer_for(problem, replace(QUICK, batch_size=20))
-    expected = trainer.answer("valid")
+    expected = trainer.predict("valid")
     limit(trainer, 2)
-    found = trainer.answer("valid")
+    found = trainer.predict("valid")
     assert torch.allclose(found.out, expected.out, atol=1e-5) and torch.equal(found.target, expected.target)
 
 
@@ -106,7 +106,7 @@ def test_one_graph_that_does_not_fit_is_an_error():
     with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
         list(trainer.epochs())
     with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
-        trainer.answer("valid")
+        trainer.predict("valid")
 
 
 def test_other_errors_are_not_taken_for_full_memory():

@@ -14,10 +14,9 @@ from idgnn.models.settings import ModelSettings
 from idgnn.tasks.problem import Problem, make_problem
 from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.callbacks import Callback
-from idgnn.training.options import TrainOptions
 from idgnn.training.preparing import Preparer
-from idgnn.training.record import RunFolder
-from idgnn.training.settings import RunSettings
+from idgnn.training.run_folder import RunFolder
+from idgnn.training.run_settings import RunSettings, TrainOptions
 from idgnn.training.train import train
 from idgnn.training.trainer import HalvedBatchWarning
 from tests.training.small_problems import SMALL, assert_same_weights, problem_for, trainer_for, weights
@@ -75,7 +74,7 @@ def test_held_out_parts_are_answered_as_on_the_whole_graph(task, identity):
     whole = trainer_for(problem, replace(ROOTS, query_batch_size=None), model)
     roots = trainer_for(problem, replace(ROOTS, fanout=(2, 1)), model)
     for name in ("valid", "test"):
-        ours, theirs = roots.answer(name), whole.answer(name)
+        ours, theirs = roots.predict(name), whole.predict(name)
         assert torch.allclose(ours.out, theirs.out, atol=1e-5)
         assert torch.equal(ours.target, theirs.target) and torch.equal(ours.graph, theirs.graph)
 

@@ -15,7 +15,7 @@ from idgnn.graphs.settings import Selection
 from idgnn.models.saving import Saved
 from idgnn.training import train as module
 from idgnn.training.callbacks import Callback
-from idgnn.training.record import RunFolder
+from idgnn.training.run_folder import RunFolder
 from idgnn.training.train import train
 from idgnn.training.trained import Run
 from tests.training.small_problems import QUICK, SMALL, TASKS, graphs_for, settings_for
@@ -159,14 +159,14 @@ def test_a_finished_run_cannot_be_gone_on_with_or_overwritten(tmp_path):
     before = content(tmp_path)
     with pytest.raises(ValueError, match=r"is finished. Start another in a new folder"):
         start(tmp_path, resume=True)
-    with pytest.raises(ValueError, match=r"holds a run already. Go on with it"):
+    with pytest.raises(ValueError, match=r"already holds a run. Continue it"):
         start(tmp_path)
     assert content(tmp_path) == before
 
 
 def test_a_stopped_run_is_not_overwritten(tmp_path):
     stopped(tmp_path)
-    with pytest.raises(ValueError, match="holds a run already"):
+    with pytest.raises(ValueError, match="already holds a run"):
         start(tmp_path)
 
 
@@ -291,7 +291,7 @@ def test_a_record_that_is_none_is_refused(text, tmp_path):
     folder = stopped(tmp_path)
     (folder / "run.json").write_text(text)
     for use in (lambda: start(folder, resume=True), lambda: Run.load(folder)):
-        with pytest.raises(ValueError, match=r"run.json is not what a run writes"):
+        with pytest.raises(ValueError, match=r"run.json is not a file that a run writes"):
             use()
 
 
@@ -320,12 +320,12 @@ def test_a_checkpoint_that_is_none_is_refused(tmp_path):
 
 
 def test_two_at_a_time_are_refused(tmp_path):
-    with RunFolder(tmp_path).alone():
+    with RunFolder(tmp_path).lock():
         with pytest.raises(ValueError, match="another process is training in"):
             start(tmp_path)
         assert not RunFolder(tmp_path).exists()
-        script = "from pathlib import Path; from idgnn.training.record import RunFolder; import sys\n"
-        script += "with RunFolder(Path(sys.argv[1])).alone(): print('alone')"
+        script = "from pathlib import Path; from idgnn.training.run_folder import RunFolder; import sys\n"
+        script += "with RunFolder(Path(sys.argv[1])).lock(): print('alone')"
         command = [sys.executable, "-c", script, str(tmp_path)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         refused = subprocess.run(command, env=environment, capture_output=True, text=True)

@@ -116,7 +116,7 @@ def test_batches_are_halved_where_memory_is_short():
 
 def test_pairs_are_asked_for_where_they_are_needed():
     graphs = graphs_for("shortest-path", 2)
-    with pytest.raises(ValueError, match=r"trained for shortest-path: say which pairs .* --pairs FILE .* pairs="):
+    with pytest.raises(ValueError, match=r"trained for shortest-path, which predicts pairs .* --pairs FILE .* pairs="):
         trained("shortest-path").predict(graphs)
     with pytest.raises(ValueError, match="trained for node-clustering, which is not about pairs"):
         trained("node-clustering").predict(graphs, [torch.tensor([[0], [1]])] * 2)
@@ -129,7 +129,7 @@ def test_pairs_are_tensors_of_pairs():
             ValueError, match=r"pairs holds .*, expected for each graph a tensor of shape \[2, num_pairs"
         ):
             run.predict(graph, [wrong], device="cpu")
-    with pytest.raises(ValueError, match="a list that holds one tensor"):
+    with pytest.raises(ValueError, match="a list of one tensor"):
         run.predict(graph, torch.tensor([[0, 1], [2, 3]]), device="cpu")
     asked = [torch.tensor([[0, 1], [2, 3]])]
     assert run.predict(graph, [asked[0].numpy()], device="cpu") == run.predict(graph, asked, device="cpu")
@@ -166,7 +166,7 @@ def test_a_folder_that_is_not_as_it_was_written_is_refused(tmp_path):
     record = json.loads((tmp_path / "run.json").read_text())
     for part, wrong in (("dataset", None), ("dataset", {"schema": {"x": 1}}), ("task", {"objective": {}})):
         (tmp_path / "run.json").write_text(json.dumps(record | {part: wrong}))
-        with pytest.raises(ValueError, match="lacks something"):
+        with pytest.raises(ValueError, match="is incomplete or has another format"):
             Run.load(tmp_path)
 
 
@@ -215,7 +215,7 @@ def test_an_unfinished_run_is_refused(tmp_path):
     trained("node-clustering", tmp_path)
     record = json.loads((tmp_path / "run.json").read_text())
     (tmp_path / "run.json").write_text(json.dumps(record | {"result": None}))
-    with pytest.raises(ValueError, match=r"is not finished. Go on with it: idgnn train --resume"):
+    with pytest.raises(ValueError, match=r"is not finished. Continue it: idgnn train --resume"):
         Run.load(tmp_path)
 
 

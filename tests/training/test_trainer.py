@@ -11,7 +11,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from idgnn.models.settings import ModelSettings
 from idgnn.training.batches import Batches
-from idgnn.training.options import TrainOptions
+from idgnn.training.run_settings import TrainOptions
 from idgnn.training.trainer import DivergedError, Trainer
 from tests.training.small_problems import (
     QUICK,
@@ -41,7 +41,7 @@ def two_threads() -> Iterator[None]:
 def test_the_loss_goes_down_and_the_metric_gets_better(task):
     problem = problem_for(task)
     trainer = trainer_for(problem, replace(QUICK, epochs=25), replace(SMALL, width=16))
-    before = trainer.answer("valid")
+    before = trainer.predict("valid")
     epochs = list(trainer.epochs())
     assert [epoch.epoch for epoch in epochs] == list(range(1, 26))
     # Edges of random graphs cannot be told from other pairs by much.
@@ -61,7 +61,7 @@ def test_a_run_repeats_bit_for_bit_on_two_threads(conv, two_threads):
     for _ in range(2):
         torch.manual_seed(len(runs))  # what was drawn before must not matter
         trainer = trainer_for(problem, replace(QUICK, epochs=1, batch_size=16), model)
-        runs.append((without_time(trainer.epochs()), weights(trainer), trainer.answer("valid").out))
+        runs.append((without_time(trainer.epochs()), weights(trainer), trainer.predict("valid").out))
     assert runs[0][0] == runs[1][0]
     assert_same_weights(runs[0][1], runs[1][1])
     assert torch.equal(runs[0][2], runs[1][2])

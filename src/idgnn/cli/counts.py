@@ -44,7 +44,7 @@ class Counts:
         from idgnn.cli.pairs import read_pair_rows
         from idgnn.identity.adjacency import pointers
         from idgnn.tasks.query_set import stack
-        from idgnn.training.tables import check_format, query_columns, write_table
+        from idgnn.training.prediction_tables import check_format, query_columns, write_table
 
         check_format(self.output)
         if self.pairs is not None and self.scale == "walk":

@@ -28,7 +28,7 @@ class Embed(NewGraphs):
     def __call__(self) -> None:
         """Writes a row for each node or pair."""
         from idgnn.training.partial import discard
-        from idgnn.training.tables import Table, check_format, write_table
+        from idgnn.training.prediction_tables import PredictionTable, check_format, write_table
 
         check_format(self.output)
         run, graphs, pairs = self.load()
@@ -46,7 +46,7 @@ class Embed(NewGraphs):
             print("Stopped. The same command goes on where it stopped.")
             raise
         if self.output.suffix == ".npz":
-            numbers: Table = {"embedding": list(embedding.numpy())}
+            numbers: PredictionTable = {"embedding": list(embedding.numpy())}
         else:
             numbers = {f"e{i}": column.tolist() for i, column in enumerate(embedding.unbind(1))}
         write_table({**asked, **numbers}, self.output)

@@ -28,7 +28,7 @@ class Predict(NewGraphs):
 
     def __call__(self) -> None:
         """Writes a row for each query."""
-        from idgnn.training.tables import check_format, write_table
+        from idgnn.training.prediction_tables import check_format, write_table
 
         check_format(self.output)
         run, graphs, pairs = self.load()

@@ -10,8 +10,8 @@ import rich.progress
 from rich.console import Console
 
 from idgnn.training.callbacks import Callback
-from idgnn.training.epoch import Epoch
 from idgnn.training.processes import command
+from idgnn.training.run_folder import Epoch
 
 
 class Progress(Callback):

@@ -6,17 +6,16 @@ import warnings
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from idgnn.choices import TaskName
+from idgnn.choices import TaskName, Tracker
 from idgnn.cli.arguments import Name, OwnFiles
 from idgnn.graphs.settings import FileSource, Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskOptions, TaskSettings
-from idgnn.training.options import TrainOptions
-from idgnn.training.settings import RunSettings
+from idgnn.training.run_settings import RunSettings, TrainOptions
 
 if TYPE_CHECKING:
     from idgnn.training.trained import Run
@@ -36,15 +35,15 @@ class Train:
     dataset: tyro.conf.Positional[Name] = None
     """A dataset by name; idgnn data lists them."""
     task: TaskName | None = None
-    """What is predicted; the pairs of pair-classification come from Python alone."""
+    """What is predicted; pair-classification is available in Python only."""
     seeds: tuple[int, ...] = (0,)
-    """A run for each of them."""
+    """One run for each seed."""
     runs: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs")
-    """Where the folders of runs are made."""
+    """The folder for the folders of runs."""
     resume: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Go on with the run in this folder, with its own settings."""
-    track: Literal["tensorboard", "wandb", "mlflow"] | None = None
-    """Report to an experiment tracker besides."""
+    """Continue the run in this folder, with its own settings."""
+    track: Tracker | None = None
+    """Report to an experiment tracker."""
     files: Flat[OwnFiles] = field(default_factory=OwnFiles)
     model: Flat[ModelSettings] = field(default_factory=ModelSettings)
     training: Flat[TrainOptions] = field(default_factory=TrainOptions)
@@ -52,28 +51,28 @@ class Train:
     selection: Flat[Selection] = field(default_factory=Selection)
 
     def __call__(self) -> None:
-        """Trains, shows how it goes, and says what came of it."""
+        """Trains, shows the progress, and prints the results."""
         from idgnn.cli.summary import show_runs
         from idgnn.training.processes import joined
 
         jobs = self._jobs()
         with joined(jobs[0][0].training.device) as processes:
             if not processes.first:
-                warnings.simplefilter("ignore")  # the first one says it all
+                warnings.simplefilter("ignore")  # the first one shows them
             runs = [self._train(settings, folder, processes.first) for settings, folder in jobs]
             if processes.first:
                 show_runs(runs)
 
     def _jobs(self) -> list[tuple[RunSettings, Path]]:
-        """What is trained, and where it is recorded."""
-        from idgnn.training.record import RunFolder
+        """The settings and the folder of each run."""
+        from idgnn.training.run_folder import RunFolder
 
         if self.resume is not None:
             if replace(self, resume=None, track=None) != Train():
-                raise ValueError("a run that is resumed has its own settings. Leave all others out beside --resume.")
+                raise ValueError("a resumed run has its own settings. Leave out all other options with --resume.")
             return [(RunFolder(self.resume).settings(), self.resume)]
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
-            raise ValueError(f"seeds are {list(self.seeds)}, expected at least one, and none of them twice.")
+            raise ValueError(f"seeds are {list(self.seeds)}, expected at least one, all different.")
         if min(self.seeds) < 0:
             raise ValueError(f"seeds are {list(self.seeds)}, expected whole numbers of at least 0.")
         if self.task is None:
@@ -85,12 +84,12 @@ class Train:
 
     def _train(self, settings: RunSettings, folder: Path, first: bool) -> Run:
         from idgnn.cli.progress import Progress
-        from idgnn.training.callbacks import tracker
+        from idgnn.training.callbacks import make_tracker
         from idgnn.training.train import train
 
         callbacks = []
-        if first:  # of several processes one tells how it goes
-            callbacks = [Progress(folder), *([] if self.track is None else [tracker(self.track, folder)])]
+        if first:  # of several processes only the first shows the progress
+            callbacks = [Progress(folder), *([] if self.track is None else [make_tracker(self.track, folder)])]
         return train(
             settings.data,
             settings.task,
@@ -105,7 +104,7 @@ class Train:
 
 
 def _new_folder(runs: Path, settings: RunSettings) -> Path:
-    """A folder that does not exist yet, named after what is trained."""
+    """A folder that does not exist yet, named after the data, the task, the network and the seed."""
     data = settings.data.edges.stem if isinstance(settings.data, FileSource) else settings.data
     model = f"{settings.model.conv}-{settings.model.identity}"
     now = datetime.now().strftime("%Y%m%d-%H%M%S")

@@ -12,8 +12,7 @@ from idgnn.experiments.spec import Protocol, Spec, TrainJob, Variant
 from idgnn.graphs.settings import Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskSettings
-from idgnn.training.options import TrainOptions
-from idgnn.training.settings import RunSettings
+from idgnn.training.run_settings import RunSettings, TrainOptions
 
 # Epochs between two deals of the graphs into batches: steps are recorded as CUDA graphs, one for each batch.
 RESHUFFLE_EVERY = 20

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from idgnn.experiments.record import Record
 from idgnn.experiments.spec import Job, MeasureJob, TrainJob, job_as_dict, key_of
-from idgnn.training.processor import processor
-from idgnn.training.record import versions
-from idgnn.training.settings import RunSettings
+from idgnn.training.environment import processor, versions
+from idgnn.training.run_settings import RunSettings
 
 if TYPE_CHECKING:
     from idgnn.graphs.dataset import Dataset

@@ -24,7 +24,7 @@ from idgnn.tasks.labeled_queries import labeled_queries
 from idgnn.tasks.objective import Classes
 from idgnn.tasks.query_set import QuerySet, stack
 from idgnn.tasks.task_settings import TaskSettings
-from idgnn.training.recording import Recorder
+from idgnn.training.cuda_graphs import CudaGraphCache
 
 Call = Callable[[bool], Tensor]
 """Forward, and backward too if it is asked for."""
@@ -120,7 +120,7 @@ def _call(model: Predictor, ready: Prepared, part: QuerySet, objective: Classes)
 
 
 def _replayed(call: Call) -> Call:
-    recorder = Recorder()
+    recorder = CudaGraphCache()
     return lambda backward: recorder.run(backward, lambda: backward, call)
 
 

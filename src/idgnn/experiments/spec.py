@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from idgnn.training.settings import RunSettings
+from idgnn.training.run_settings import RunSettings
 
 Protocol = Literal["text", "released"]
 """`text` follows the paper, and the released code where it is silent; `released` follows the released settings."""

@@ -13,7 +13,7 @@ from idgnn.identity.cycle_features import cycle_features
 from idgnn.tasks.link_prediction import LinkQuerySet
 from idgnn.tasks.problem import Problem
 from idgnn.tasks.query_set import QuerySet
-from idgnn.training.settings import RunSettings
+from idgnn.training.run_settings import RunSettings
 
 LENGTH = 10
 FREQUENCIES = 5

@@ -9,9 +9,8 @@ import pytest
 from idgnn.graphs.settings import FileSource, Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskSettings
-from idgnn.training.options import TrainOptions
+from idgnn.training.run_settings import RunSettings, TrainOptions
 from idgnn.training.seeds import generator_of, seed_of
-from idgnn.training.settings import RunSettings
 
 FILES = FileSource(Path("a/edges.csv"), Path("nodes.csv"), None, "label", directed=True, ignore=("id", "name"))
 RUNS = (
