@@ -288,3 +288,17 @@ def test_links_are_asked_for_among_new_pairs_in_each_epoch():
     trainer.train_epoch()
     assert trainer.batches is not first
     assert not torch.equal(trainer.batches.part.queries, first.part.queries)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_predictions_come_with_the_target_and_the_graph_of_each_query(task):
+    problem = problem_for(task)
+    part = problem.held_out["valid"]
+    found = trainer_for(problem).predict("valid")
+    if part.level == "graph":
+        graph = list(range(part.num_graphs))
+    else:
+        nodes = range(part.x.size(0)) if part.queries is None else part.queries.view(-1, part.target.numel())[0]
+        graph = [int(part.owner[node]) for node in nodes]
+    assert found.graph.tolist() == graph
+    assert torch.equal(found.target, part.target) and found.out.size(0) == part.target.numel()

@@ -242,7 +242,6 @@ def _prediction_table(
     found: dict[str, list[Any]] = {}
     for name, part in problem.held_out.items():
         predicted, ids = predictions[name], problem.graph_ids[name]
-        assert predicted.target is not None
         table = {
             "part": [name] * predicted.target.numel(),
             **query_columns(part, [dataset.graphs[i] for i in ids], ids, TASKS[task.name].pair_columns),

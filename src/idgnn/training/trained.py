@@ -103,16 +103,20 @@ class Run:
             device: `"cpu"`, `"cuda"`, `"cuda:1"`; `"auto"` takes a GPU if there is one.
             progress: Whether to show a progress bar.
         """
-        given, pairs, part = self._queries(graphs, pairs, self.model.level)
+        given, queries, part = self._queries(graphs, pairs, self.model.level)
         single = len(given) == 1  # then the progress bar counts its nodes
         with _on(self.model, device) as model, Bar(len(given), progress and not single, "predicting") as bar:
 
-            def run(some: QuerySet) -> Tensor:
-                out = _apply_head(model, some, _embedded(model.encoder, some, memory, progress and single))
-                bar.advance(some.num_graphs)
-                return out
+            def outputs(batches: Sequence[Tensor]) -> Iterator[Tensor]:
+                for ids in batches:
+                    some = part
+                    if ids.numel() < len(given):
+                        chosen = None if queries is None else [queries[i] for i in ids]
+                        some = stack(part.level, [given[i] for i in ids], chosen)
+                    yield _apply_head(model, some, _embedded(model.encoder, some, memory, progress and single))
+                    bar.advance(some.num_graphs)
 
-            out = predict_all(model, run, _GivenGraphs(part, given, pairs), batch_size).out
+            out = predict_all(model, outputs, len(given), batch_size)
         table = query_columns(part, given, range(len(given)), self.pair_columns)
         return {**table, **prediction_columns(self.objective.read(out), self.classes)}
 
@@ -169,27 +173,6 @@ class Run:
                 "that it was trained on."
             )
         return graphs, queries, part
-
-
-@dataclass(frozen=True)
-class _GivenGraphs:
-    """The graphs and pairs that the user passed, stacked batch by batch."""
-
-    part: QuerySet  # all of them
-    graphs: list[Data]
-    pairs: list[Tensor] | None
-
-    @property
-    def num_items(self) -> int:
-        return len(self.graphs)
-
-    def each(self, deals: Sequence[Tensor]) -> Iterator[QuerySet]:
-        for some in deals:
-            if some.numel() == len(self.graphs):
-                yield self.part
-            else:
-                pairs = None if self.pairs is None else [self.pairs[i] for i in some]
-                yield stack(self.part.level, [self.graphs[i] for i in some], pairs)
 
 
 def _as_pairs(given: Any) -> Tensor:

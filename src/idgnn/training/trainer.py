@@ -126,18 +126,21 @@ class Trainer:
         metrics = {}
         for name in self.held_out:
             found = self.predict(name)
-            assert found.target is not None
             metrics[name] = self.problem.objective.measure(found.out, found.target, found.graph)
         return metrics
 
     def predict(self, name: str) -> Predictions:
         """The outputs of the network for all queries of a held-out part."""
+        batches, part = self.held_out[name], self.held_out[name].part
 
-        def run(batch: GraphBatch) -> Tensor:
-            return self.network(batch.ready, batch.graph, batch.num_graphs)
+        def outputs(items: Sequence[Tensor]) -> Iterator[Tensor]:
+            return (self.network(batch.ready, batch.graph, batch.num_graphs) for batch in batches.each(items))
 
         with self._autocast():
-            return predict_all(self.model, run, self.held_out[name], self.batch_size, self.processes)
+            out = predict_all(self.model, outputs, batches.num_items, self.batch_size, self.processes)
+        assert part.target is not None
+        owner = torch.arange(part.num_graphs) if part.level == "graph" else part.query_owner
+        return Predictions(out, part.target.to(out.device), owner.to(out.device))
 
     def finish(self) -> Predictor:
         """The trained network, with the weights that `options.keep` names."""
