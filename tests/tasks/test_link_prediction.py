@@ -43,7 +43,7 @@ def both_ways(pairs: Pairs) -> Pairs:
     return pairs | {(v, u) for u, v in pairs}
 
 
-def asked_in(part: QuerySet) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+def positives_and_negatives(part: QuerySet) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Positives and negatives."""
     assert part.queries is not None and part.target is not None
     yes, no = part.queries[:, part.target == 1], part.queries[:, part.target == 0]
@@ -77,7 +77,7 @@ def test_of_many_graphs_no_positive_carries_messages_and_no_negative_is_an_edge(
         ids = problem.graph_ids[name]
         seen += ids
         assert part.num_graphs == len(ids)
-        yes, no = asked_in(part)
+        yes, no = positives_and_negatives(part)
         messages = as_set(part.edge_index)
         assert not both_ways(set(yes)) & messages
         start = torch.tensor([0, *(graphs[i].num_nodes for i in ids)]).cumsum(0).tolist()
@@ -115,13 +115,16 @@ def test_of_one_graph_every_edge_has_one_part(graph, seed, shares):
         return
     parts = every_part(problem)
     assert set(parts) == {"train", "valid", "test"} - ({"test"} if not test else set())
-    positives = {name: set(asked_in(part)[0]) for name, part in parts.items()}
+    positives = {name: set(positives_and_negatives(part)[0]) for name, part in parts.items()}
     for name, part in parts.items():
-        no = asked_in(part)[1]
+        no = positives_and_negatives(part)[1]
         messages = as_set(part.edge_index)
         assert not both_ways(positives[name]) & messages
         assert not set(no) & edges and all(u != v for u, v in no)
-        assert len(no) == len(asked_in(part)[0]) or len(joined) == graph.num_nodes * (graph.num_nodes - 1) / 2
+        assert (
+            len(no) == len(positives_and_negatives(part)[0])
+            or len(joined) == graph.num_nodes * (graph.num_nodes - 1) / 2
+        )
         for other in set(parts) - {name}:
             assert not positives[name] & positives[other]
         if name != "train":  # nothing that is held out is ever seen
@@ -144,7 +147,7 @@ def test_the_generator_of_an_epoch_decides_its_negatives():
     part = regular_links()
     drawn = [part.epoch(torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)]
     assert torch.equal(drawn[0].queries, drawn[1].queries)
-    (first, one), (second, two) = asked_in(drawn[0]), asked_in(drawn[2])
+    (first, one), (second, two) = positives_and_negatives(drawn[0]), positives_and_negatives(drawn[2])
     assert first == second and one != two
 
 
@@ -152,11 +155,11 @@ def test_negatives_reach_every_pair_that_is_no_edge():
     """Over many epochs; in a small graph all of them come up."""
     part = regular_links(1)
     generator = torch.Generator().manual_seed(0)
-    seen = set().union(*(asked_in(part.epoch(generator))[1] for _ in range(60)))
+    seen = set().union(*(positives_and_negatives(part.epoch(generator))[1] for _ in range(60)))
     assert seen == {(u, v) for u in range(12) for v in range(12) if u != v} - as_set(part.known)
 
 
-def test_graphs_too_small_to_give_an_edge_away_are_left_out():
+def test_graphs_with_too_few_edges_are_left_out():
     tiny = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
     none = Data(x=torch.ones(3, 1), edge_index=torch.empty(2, 0, dtype=torch.long))
     graphs = [tiny, *random_regular(2, 10, 3), none]
@@ -171,27 +174,29 @@ def test_a_complete_graph_has_no_negatives():
         x=torch.ones(5, 1), edge_index=torch.tensor([(u, v) for u in range(5) for v in range(5) if u != v]).t()
     )
     part = links_of_one_graph(graph, {"valid": 0.2}, 0.2, torch.Generator(), False)["train"].epoch(torch.Generator())
-    yes, no = asked_in(part)
+    yes, no = positives_and_negatives(part)
     assert yes and not no
 
 
-def test_a_graph_without_edges_to_look_at_is_refused():
+def test_a_graph_without_edge_index_is_refused():
     with pytest.raises(ValueError, match="the graph has no edge_index, expected"):
         make_problem(Dataset("python", [Data(x=torch.ones(5, 1))]), LINKS, 0)
 
 
 @pytest.mark.parametrize("schema", [Schema(directed=True), None], ids=["said", "seen"])
-def test_directed_graphs_are_asked_in_the_direction_they_have(schema):
+def test_links_of_directed_graphs_keep_their_direction(schema):
     rng = random.Random(0)
     edges = {(u, v) for u, v in ((rng.randrange(12), rng.randrange(12)) for _ in range(60)) if u < v}
     graph = Data(x=torch.ones(12, 1), edge_index=torch.tensor(sorted(edges)).t())
     dataset = Dataset("python", [graph], schema)
     problem = make_problem(dataset, LINKS, 0)
     for part in every_part(problem).values():
-        yes, no = asked_in(part)
+        yes, no = positives_and_negatives(part)
         assert set(yes) <= edges and not set(no) & edges
         assert not set(yes) & as_set(part.edge_index)
-    backwards = [pair for part in every_part(problem).values() for pair in asked_in(part)[1] if pair[0] > pair[1]]
+    backwards = [
+        pair for part in every_part(problem).values() for pair in positives_and_negatives(part)[1] if pair[0] > pair[1]
+    ]
     assert backwards, "the other direction of an edge is no edge"
 
 
@@ -236,7 +241,7 @@ def test_every_positive_is_compared_with_every_negative_of_its_graph_and_ties_ge
 
 @given(answers(ties=False))
 def test_mrr_and_hits_are_those_of_torchmetrics(given_):
-    """Every positive is a query of its own, beside all negatives of its graph."""
+    """Every positive is a query of its own, with all negatives of its graph."""
     score, target, graph = given_
     positives = target.nonzero().flatten().tolist()
     found = LinkObjective().measure(score.unsqueeze(-1), target, graph)

@@ -1,4 +1,4 @@
-"""What answers cost, how they are measured and how they are read, against a computation by hand."""
+"""Loss, metrics and readable outputs of each objective, against a computation by hand."""
 
 import json
 import math

@@ -25,7 +25,7 @@ def test_every_task_name_has_a_definition():
 
 
 def small_graphs(number: int = 20, seed: int = 0) -> list[Data]:
-    """Graphs of different sizes that name themselves: x is the number of the graph and of the node."""
+    """Graphs of different sizes, with the number of the graph and of the node as features."""
     graphs = []
     for i in range(number):
         graph = nx.gnp_random_graph(6 + i % 4, 0.5, seed=seed + i)
@@ -89,7 +89,7 @@ def test_every_task_is_made_and_no_graph_is_in_two_parts(name, options):
 
 @pytest.mark.parametrize("name", ["node-classification", "graph-classification", "pair-classification"])
 def test_queries_and_labels_stay_together(name):
-    """Labels were made from the numbers of graph and node, which the features still tell."""
+    """Labels were made from the numbers of graph and node, which are also the features."""
     problem = make_problem(dataset_for(name), TaskSettings(name=name), seed=5)
     for part in parts_of(problem).values():
         if part.level == "graph":
@@ -208,7 +208,7 @@ def test_the_masks_of_one_graph_are_its_provided_split():
 @pytest.mark.parametrize("split", ["random", "folds"])
 @pytest.mark.parametrize("name", ["node-classification", "node-regression"])
 @pytest.mark.parametrize("number", [1, 20])
-def test_nodes_without_a_label_are_never_asked_about(name, split, number):
+def test_nodes_without_a_label_are_never_queries(name, split, number):
     graphs = labeled(name, number) if number > 1 else one_graph(y=torch.arange(40) % 3).graphs
     unknown = torch.nan if name == "node-regression" else -1
     known = 0
@@ -235,7 +235,7 @@ def test_graphs_without_a_label_are_in_no_part(name):
     assert all(bool((part.target >= 0).all()) for part in parts_of(problem).values())
 
 
-def test_pairs_without_a_label_are_never_asked_about():
+def test_pairs_without_a_label_are_never_queries():
     graphs = labeled("pair-classification")
     for graph in graphs:
         graph.edge_label[0] = -1
@@ -327,12 +327,12 @@ def test_graphs_without_pairs_are_refused():
 
 
 @pytest.mark.parametrize("y", [1, ["a"] * 40, [0.5] * 40], ids=["a number", "names", "numbers"])
-def test_labels_that_are_no_tensor_are_called_what_they_are(y):
+def test_labels_that_are_no_tensor_are_refused_with_their_type(y):
     with pytest.raises(ValueError, match=rf"a graph has y of type {type(y).__name__}, expected a tensor"):
         make_problem(one_graph(y=y), TaskSettings(name="node-classification"))
 
 
-def test_pairs_that_are_no_tensor_are_called_what_they_are():
+def test_pair_labels_that_are_no_tensor_are_refused_with_their_type():
     dataset = one_graph(edge_label_index=torch.tensor([[0, 1], [2, 3]]), edge_label=[0, 1])
     with pytest.raises(ValueError, match="a graph has edge_label of type list, expected a tensor"):
         make_problem(dataset, TaskSettings(name="pair-classification"))
@@ -368,7 +368,7 @@ def test_quantities_are_no_classes():
 
 
 def test_folds_of_the_edges_of_one_graph_are_refused():
-    """Shares of the edges are held out; to ignore what was asked for would be worse than to refuse it."""
+    """Only shares of the edges can be held out; an option that has no effect is refused."""
     with pytest.raises(ValueError, match="split"):
         make_problem(one_graph(), TaskSettings(name="link-prediction", split="folds"))
 
@@ -410,7 +410,7 @@ def test_settings_that_make_no_task_are_refused(options, sentence):
         TaskSettings(**{"name": "graph-clustering", **options})
 
 
-def test_a_part_of_one_class_cannot_be_judged_by_pairs_of_classes():
+def test_a_held_out_part_of_a_single_class_is_warned_of():
     graphs = [
         Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0])) for _ in range(9)
     ]

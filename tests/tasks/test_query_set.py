@@ -1,4 +1,4 @@
-"""Graphs in one piece, and some of them cut out of it."""
+"""Stacking graphs, and taking a subset of stacked graphs."""
 
 from dataclasses import fields
 
@@ -38,8 +38,8 @@ def queries_of(draw, data: Data, level: str) -> torch.Tensor:
 
 
 @st.composite
-def asked(draw) -> tuple[str, list[Data], list[torch.Tensor] | None, list[torch.Tensor] | None]:
-    """What `stack` takes: graphs with or without anything on their edges, asked about at every level."""
+def stack_arguments(draw) -> tuple[str, list[Data], list[torch.Tensor] | None, list[torch.Tensor] | None]:
+    """Arguments of `stack`: graphs with or without edge data, with queries of every level."""
     listed = draw(st.lists(st.one_of(graphs(), st.just(NO_NODES)), min_size=1, max_size=5))
     listed = [data.clone() for data in listed]
     for name in draw(st.sets(st.sampled_from(["edge_attr", "edge_weight", "x"]))):
@@ -56,7 +56,7 @@ def asked(draw) -> tuple[str, list[Data], list[torch.Tensor] | None, list[torch.
     return level, listed, queries, targets
 
 
-@given(asked(), st.data())
+@given(stack_arguments(), st.data())
 def test_a_subset_is_the_stack_of_its_graphs(given_, data):
     level, listed, queries, targets = given_
     ids = data.draw(st.lists(st.sampled_from(range(len(listed))), min_size=1, unique=True))
@@ -72,14 +72,14 @@ def test_a_subset_is_the_stack_of_its_graphs(given_, data):
 
 
 @pytest.mark.parametrize("shape", [(0,), (2, 0)])
-def test_a_subset_of_graphs_that_nothing_is_asked_about(shape):
+def test_a_subset_of_graphs_without_queries(shape):
     graph, none = Data(num_nodes=2, edge_index=torch.tensor([[0], [1]])), torch.empty(shape, dtype=torch.long)
     level = "node" if len(shape) == 1 else "pair"
     part = stack(level, [graph, graph], [none, none]).subset(torch.tensor([1]))
     assert_equal_parts(part, stack(level, [graph], [none]))
 
 
-@given(asked())
+@given(stack_arguments())
 def test_a_stack_is_the_batch_of_pyg(given_):
     level, listed, queries, targets = given_
     part = stack(level, listed, queries, targets)
@@ -96,14 +96,14 @@ def test_a_stack_is_the_batch_of_pyg(given_):
     assert part.query_owner.numel() == (part.owner.numel() if part.queries is None else part.queries.size(-1))
 
 
-@given(asked())
+@given(stack_arguments())
 def test_to_the_same_device_changes_nothing(given_):
     part = stack(*given_)
     assert_equal_parts(part.to("cpu"), part)
     assert part.epoch(torch.Generator()) is part
 
 
-def test_a_part_of_links_stays_one_on_another_device():
+def test_link_queries_move_to_another_device():
     part = stack("pair", [Data(num_nodes=2, edge_index=torch.tensor([[0], [1]]))])
     links = LinkQuerySet(**vars(part), positives=torch.tensor([[0], [1]]), known=torch.tensor([[0], [1]]))
     moved = links.to("meta")

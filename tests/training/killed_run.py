@@ -39,7 +39,7 @@ def lines(folder: Path) -> int:
 
 
 def child(folder: Path, task: str, rng: random.Random) -> None:
-    """Goes on with the run, and is killed unless the run ends before."""
+    """Resumes the run, and is killed unless the run ends before."""
     pid = os.fork()
     if pid == 0:
         status = 1

@@ -112,7 +112,7 @@ def test_a_callback_hears_of_everything_in_order():
     assert epochs == run.epochs and len(epochs) == 3 and end == run.result
 
 
-def test_what_has_begun_is_ended_if_another_callback_cannot_begin():
+def test_callbacks_that_began_are_ended_if_another_fails_to_begin():
     class Offline(Diary):
         def begin(self, record, num_parameters):
             raise RuntimeError("no network")

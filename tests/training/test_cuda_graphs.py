@@ -1,4 +1,4 @@
-"""Steps that are replayed as CUDA graphs do what the steps themselves do."""
+"""Steps that are replayed as CUDA graphs train as eager steps do."""
 
 import gc
 import weakref

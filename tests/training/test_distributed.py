@@ -117,7 +117,7 @@ class Note(Callback):
         self.calls += 1
 
 
-def test_a_run_is_written_once_and_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
+def test_a_run_is_written_once_and_resumes_where_it_stopped(tmp_path, monkeypatch):
     graph, options = graph_for("node-classification"), replace(ROOTS, epochs=4, fanout=(4, 3))
 
     def run(processes: Processes, folder: str, **more):

@@ -1,4 +1,4 @@
-"""A run that is killed at random moments, again and again, ends as if it had been left alone."""
+"""A run that is killed at random moments, again and again, gives the result of an undisturbed run."""
 
 import json
 import os

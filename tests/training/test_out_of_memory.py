@@ -90,7 +90,7 @@ def test_memory_that_runs_out_in_the_middle_of_an_epoch(monkeypatch):
     assert sum(done) == trainer.train.num_graphs and epoch.batch_size == 3 and epoch.steps == len(done)
 
 
-def test_evaluation_halves_too_and_answers_the_same():
+def test_evaluation_halves_batches_too_and_predicts_the_same():
     problem = problem_for("shortest-path", 30)
     trainer = trainer_for(problem, replace(QUICK, batch_size=20))
     expected = trainer.predict("valid")
@@ -119,7 +119,7 @@ def test_other_errors_are_not_taken_for_full_memory():
 
 @pytest.mark.filterwarnings("ignore::idgnn.training.trainer.HalvedBatchWarning")
 def test_a_step_that_fails_on_its_way_back_leaves_no_trace_in_the_weights():
-    """BatchNorm has seen the batch by then, and keeps it in its running averages; nothing is learnt from it."""
+    """The running averages of BatchNorm include the batch by then; weights are unchanged."""
     problem = problem_for("shortest-path")
     full = trainer_for(problem, replace(QUICK, batch_size=8, epochs=1))
 

@@ -52,7 +52,7 @@ def test_settings_of_another_version_are_refused(group):
         ({"workers": "2"}, "workers is '2', expected a whole number of at least 0"),
     ],
 )
-def test_what_is_no_number_is_refused(options, sentence):
+def test_values_that_are_not_numbers_are_refused(options, sentence):
     with pytest.raises(ValueError, match=sentence):
         TrainOptions(**options)
 

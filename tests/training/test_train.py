@@ -1,4 +1,4 @@
-"""A run and the folder that it leaves behind: started, stopped, gone on with, finished."""
+"""A run and its folder: started, stopped, resumed, finished."""
 
 import csv
 import json
@@ -208,7 +208,7 @@ def test_changed_data_are_refused(how, tmp_path):
 
 
 def test_isolated_nodes_that_come_are_changed_data(tmp_path):
-    """Graphs without features tell their size by num_nodes alone."""
+    """Graphs without features have num_nodes only."""
 
     def graphs(extra: int) -> list:
         found = graphs_for(TASK)
@@ -261,7 +261,7 @@ def test_graphs_from_python_are_called_the_graphs():
 
 
 def test_a_record_that_calls_the_graphs_python_is_gone_on_with(tmp_path):
-    """As all did before sentences named them."""
+    """A folder without that entry is read, too."""
     stopped(tmp_path)
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["settings"]["data"] == "python"
@@ -336,7 +336,7 @@ def test_two_at_a_time_are_refused(tmp_path):
 
 
 def test_a_run_that_fails_leaves_the_old_model(tmp_path, monkeypatch):
-    """The disk is full when the model is to be written; the run can be gone on with."""
+    """The disk is full when the model is to be written; the run can be resumed."""
 
     def full(*_):
         raise OSError("no space left on device")
@@ -352,7 +352,7 @@ def test_a_run_that_fails_leaves_the_old_model(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_predictions_are_what_is_measured(task, tmp_path):
+def test_metrics_follow_from_the_written_predictions(task, tmp_path):
     """The metric of the last epoch, computed again from the table."""
     run = start(tmp_path, task)
     with (tmp_path / "predictions.csv").open(newline="", encoding="utf-8") as file:
@@ -391,7 +391,7 @@ def test_a_run_without_a_folder_is_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("data", [[1, 2, 3], "python"], ids=["numbers", "python"])
-def test_what_is_no_list_of_graphs_is_refused(data):
+def test_anything_but_graphs_is_refused(data):
     with pytest.raises(ValueError, match=r"graph|dataset"):
         train(data, TASK, model=SMALL, training=QUICK)
 

@@ -1,4 +1,4 @@
-"""The training loop: it learns, it repeats itself bit for bit, and it says when it goes astray."""
+"""The training loop: it learns, repeats bit for bit, and reports divergence."""
 
 import math
 from collections.abc import Iterator
@@ -80,7 +80,7 @@ def test_the_seed_is_all_that_is_random(task):
     assert any(not torch.equal(runs[0][name], runs[2][name]) for name in runs[0])
 
 
-def test_a_deal_of_graphs_into_batches_is_kept_as_long_as_asked(monkeypatch):
+def test_graphs_are_reshuffled_every_few_epochs(monkeypatch):
     problem = problem_for("graph-classification", 24)
     trainer = trainer_for(problem, replace(QUICK, epochs=6, reshuffle_every=3))
     cut, seen = Batches.cut, []
@@ -157,7 +157,7 @@ def test_the_best_epoch_is_kept(task):
     assert_same_weights(weights(trainer), seen[best])
 
 
-def test_the_last_epoch_is_kept_unless_asked_otherwise():
+def test_the_last_epoch_is_kept_by_default():
     trainer = trainer_for(problem_for("node-regression"), replace(QUICK, epochs=4))
     list(trainer.epochs())
     last = weights(trainer)
@@ -166,7 +166,7 @@ def test_the_last_epoch_is_kept_unless_asked_otherwise():
     assert trainer.best_epoch > 0 and not trainer.best_weights
 
 
-def test_held_out_parts_are_looked_at_when_asked_and_at_the_end():
+def test_held_out_parts_are_evaluated_when_due_and_at_the_end():
     trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, epochs=7, eval_every=3))
     assert [epoch.epoch for epoch in trainer.epochs() if epoch.metrics] == [3, 6, 7]
 
@@ -179,7 +179,7 @@ def test_looking_at_held_out_parts_changes_nothing():
     assert one.model.training
 
 
-def test_training_that_goes_astray_is_stopped():
+def test_diverged_training_is_stopped():
     problem = problem_for("node-regression")
     trainer = trainer_for(problem, replace(QUICK, epochs=50, lr=1e30, schedule="constant"))
     with pytest.raises(
@@ -247,8 +247,8 @@ def test_a_device_without_64_bit_numbers_is_refused():
 
 
 @pytest.mark.parametrize("conv", ["gcn", "gat"])
-def test_statistics_can_be_worked_out_anew_before_each_look(conv):
-    """As by hand: the mean over the batches of the mean within each. Training itself goes the same way."""
+def test_batchnorm_is_reestimated_before_each_evaluation(conv):
+    """Against a computation by hand: the mean over the batches. Training itself is unchanged."""
     problem, model = problem_for("node-clustering"), replace(SMALL, conv=conv)
     options = replace(QUICK, lr=0.05, epochs=2, reestimate_batchnorm=True)
     reestimated, running = (
@@ -273,7 +273,7 @@ def test_statistics_can_be_worked_out_anew_before_each_look(conv):
 
 
 @pytest.mark.parametrize("query_batch_size", [None, 16])
-def test_batches_are_prepared_once_while_the_same_is_asked(query_batch_size):
+def test_batches_are_prepared_once_while_the_queries_stay_the_same(query_batch_size):
     trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, query_batch_size=query_batch_size))
     trainer.train_epoch()
     first = trainer.batches
@@ -281,7 +281,7 @@ def test_batches_are_prepared_once_while_the_same_is_asked(query_batch_size):
     assert trainer.batches is first
 
 
-def test_links_are_asked_for_among_new_pairs_in_each_epoch():
+def test_negatives_are_drawn_in_each_epoch():
     trainer = trainer_for(problem_for("link-prediction"))
     trainer.train_epoch()
     first = trainer.batches
