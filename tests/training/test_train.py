@@ -260,8 +260,8 @@ def test_graphs_from_python_are_called_the_graphs():
         start(None, asked=replace(settings_for(TASK), split="provided"))
 
 
-def test_a_record_that_calls_the_graphs_python_is_gone_on_with(tmp_path):
-    """A folder without that entry is read, too."""
+def test_a_run_resumes_whatever_name_of_the_graphs_was_written(tmp_path):
+    """The graphs are identified by their checksum, not by a name."""
     stopped(tmp_path)
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["settings"]["data"] == "python"
@@ -270,7 +270,7 @@ def test_a_record_that_calls_the_graphs_python_is_gone_on_with(tmp_path):
     assert start(tmp_path, resume=True).result["last"]["epoch"] == 3
 
 
-def test_going_on_needs_a_folder():
+def test_resuming_needs_a_folder():
     with pytest.raises(ValueError, match="folder"):
         start(None, resume=True)
 

@@ -55,7 +55,7 @@ def load_checkpoint(trainer: Trainer, path: Path) -> None:
     trainer.best_weights = _under("best/", tensors)
     trainer.epoch, trainer.batch_size = progress["epoch"], progress["batch_size"]
     trainer.best_epoch, trainer.best_score = progress["best_epoch"], progress["best_score"]
-    before, now = progress.get("processes", trainer.processes.size), trainer.processes.size
+    before, now = progress["processes"], trainer.processes.size
     if before != now and trainer.processes.first:
         warnings.warn(
             f"the run was trained by {before} processes and continues with {now}. BatchNorm takes its statistics over "

@@ -85,12 +85,7 @@ def train(
         raise ValueError(f"seed is {seed!r}, expected a whole number from 0 to 2^63 - 1.")
     task = task if isinstance(task, TaskSettings) else TaskSettings(name=task)
     settings = RunSettings(
-        source,
-        task,
-        model or ModelSettings(),
-        training or TrainOptions(),
-        selection or Selection(),
-        seed,
+        source, task, model or ModelSettings(), training or TrainOptions(), selection or Selection(), seed
     )
     files = None if folder is None else RunFolder(Path(folder))
     if files is None and resume:
@@ -133,20 +128,7 @@ def _train(
     torch.manual_seed(seed_of(settings.seed, "weights"))
     objective = problem.objective
     model = build(settings.model, problem.level, problem.in_channels, objective.num_outputs, problem.edge_dim)
-    record = {
-        "dataset": {
-            "name": dataset.name,
-            "graphs": len(dataset),
-            "checksum": dataset.checksum(),
-            "schema": None if dataset.schema is None else dataset.schema.as_dict(),
-        },
-        "task": {
-            "level": problem.level,
-            "objective": objective.as_dict(),
-            "classes": problem.classes,
-            "weighted": problem.train.edge_weight is not None,
-        },
-    }
+    record = _record(dataset, problem)
     if isinstance(settings.data, FileSource):
         _warn_of_unused_edge_data(problem, model, settings.model.conv)
     trainer = Trainer(model, problem, settings.training, settings.seed, processes)
@@ -193,6 +175,24 @@ def _train(
         result,
         path,
     )
+
+
+def _record(dataset: Dataset, problem: Problem) -> dict[str, dict[str, Any]]:
+    """The entries of `run.json` about the data and the task."""
+    return {
+        "dataset": {
+            "name": dataset.name,
+            "graphs": len(dataset),
+            "checksum": dataset.checksum(),
+            "schema": None if dataset.schema is None else dataset.schema.as_dict(),
+        },
+        "task": {
+            "level": problem.level,
+            "objective": problem.objective.as_dict(),
+            "classes": problem.classes,
+            "weighted": problem.train.edge_weight is not None,
+        },
+    }
 
 
 def _warn_of_unused_edge_data(problem: Problem, model: Predictor, conv: str) -> None:

@@ -44,8 +44,8 @@ class Run:
     task: TaskSettings
     schema: Schema | None
     classes: Sequence[str] | None
-    weighted: bool | None
-    """Whether it was trained on edge weights; `None` if that was not recorded."""
+    weighted: bool
+    """Whether it was trained on edge weights."""
     epochs: list[Epoch]
     result: dict[str, Any]
     folder: Path | None = None
@@ -69,8 +69,8 @@ class Run:
                 objective_from_dict(record["task"]["objective"]),
                 RunSettings.from_dict(record["settings"]).task,
                 None if schema is None else Schema.from_dict(schema),
-                record["task"].get("classes"),
-                record["task"].get("weighted"),
+                record["task"]["classes"],
+                record["task"]["weighted"],
                 files.epochs(),
                 record["result"],
                 Path(folder),
@@ -166,7 +166,7 @@ class Run:
                 "graphs with the features that it was trained with."
             )
         has = part.edge_weight is not None
-        if self.weighted is not None and has != self.weighted and self.model.encoder.takes("edge_weight"):
+        if has != self.weighted and self.model.encoder.takes("edge_weight"):
             theirs, ours = ("with", "without") if has else ("without", "with")
             raise ValueError(
                 f"the graphs are {theirs} edge weights, but the network was trained {ours} them. Use graphs like those "
