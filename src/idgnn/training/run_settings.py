@@ -45,8 +45,7 @@ class TrainOptions:
     reshuffle_every: int = 1
     """Epochs between two assignments of the graphs to batches."""
     cuda_graphs: bool = False
-    """On CUDA: capture the step of each batch as a CUDA graph, and replay it until the next reshuffle (set
-    reshuffle_every to 50)."""
+    """On CUDA: capture the step of each batch as a CUDA graph and replay it; set reshuffle_every to 50 as well."""
     compile: bool = False
     """Compile the network with torch.compile; the first epochs then take half a minute or more."""
 
