@@ -142,7 +142,7 @@ def test_a_run_is_written_once_and_resumes_where_it_stopped(tmp_path, monkeypatc
         (tmp_path / name).mkdir()
     (first, second), _ = in_two(whole, tmp_path / "a"), in_two(stopped, tmp_path / "b")
     shutil.copytree(tmp_path / "stopped", tmp_path / "alone")
-    with pytest.warns(UserWarning, match=r"trained by 2 processes and continues with 1\. .* torchrun --nproc-per-node 2 -m idgnn"):
+    with pytest.warns(UserWarning, match=r"2 processes and continues with 1\. .* torchrun --nproc-per-node 2 -m idgnn"):
         run(SINGLE_PROCESS, "alone", resume=True)
     again = in_two(resumed, tmp_path / "c")
     assert first[2] == 4 and second[2] == 0, "the first process alone calls back"
