@@ -21,7 +21,7 @@ from benchmarks.data import data_folder, tu_graphs
 from benchmarks.measure import Figure, at_least, at_most, ratio, show, take_turns, write_record
 from idgnn import IDGNN, match_budget
 from idgnn.models.prepared import Prepared
-from idgnn.training.recording import Recorder
+from idgnn.training.cuda_graphs import CudaGraphCache
 
 CONVS = ("gcn", "sage", "gat", "gin")
 CONTENDERS = {"plain": ("none", None), "fast": ("fast", None), "full": ("full", None), "ego": ("full", "ego")}
@@ -146,7 +146,7 @@ def modes(device: str) -> dict[str, Callable[[Call], Call]]:
         return run
 
     def replayed(call: Call) -> Call:
-        recorder = Recorder()
+        recorder = CudaGraphCache()
         return waited(lambda: recorder.run("step", lambda: None, lambda _: call()))  # type: ignore[arg-type, return-value]
 
     return {"eager": waited, "replayed": replayed}

@@ -23,9 +23,9 @@ from benchmarks.measure import write_record
 from idgnn.graphs.load import load
 from idgnn.models.predictor import build
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.make import make_problem
-from idgnn.tasks.settings import TaskSettings
-from idgnn.training.options import TrainOptions
+from idgnn.tasks.problem import make_problem
+from idgnn.tasks.task_settings import TaskSettings
+from idgnn.training.run_settings import TrainOptions
 from idgnn.training.trainer import Trainer
 
 Figures = dict[str, float]
@@ -110,16 +110,21 @@ def worker(number: int, barrier, results, loop: Loop) -> None:
         torch.set_num_threads(1)
     problem = make_problem(load(loop.data), TaskSettings(name=TASKS[loop.data]))  # type: ignore[arg-type]
     # As in a long run: a look at the validation part every tenth epoch.
-    redeal, compile_ = 50 if loop.recorded else 1, loop.mode == "compiled"
+    reshuffle_every, compile_ = 50 if loop.recorded else 1, loop.mode == "compiled"
     options = TrainOptions(
-        epochs=10**6, eval_every=10, device=loop.device, redeal=redeal, record=loop.recorded, compile=compile_
+        epochs=10**6,
+        eval_every=10,
+        device=loop.device,
+        reshuffle_every=reshuffle_every,
+        cuda_graphs=loop.recorded,
+        compile=compile_,
     )
     found = {}
     for identity in NAMES:
         settings = ModelSettings(loop.conv, identity)  # type: ignore[arg-type]
         model = build(settings, problem.level, problem.in_channels, problem.objective.num_outputs, None)
         trainer = Trainer(model, problem, options)
-        for _ in range(redeal + 1):  # until the graphs were dealt into new batches
+        for _ in range(reshuffle_every + 1):  # until the graphs were dealt into new batches
             trainer.train_epoch()
         trainer.evaluate()
         barrier.wait()

@@ -32,8 +32,8 @@ graph per source. Products of a few thousand rows do not fill a large GPU, so fe
 """
 LOOP = """\
 Steps of training a second with a GCN in batches of 128 graphs, all processes together, and the share of a step that
-goes into cutting its batch out of the dataset. *Recorded* steps are replayed as CUDA graphs (`idgnn train --record
---redeal 50`), and a batch is cut once for 50 replays. *Compiled* ones are recorded too (`--compile`).
+goes into cutting its batch out of the dataset. *Recorded* steps are replayed as CUDA graphs (`idgnn train --cuda-graphs
+--reshuffle-every 50`), and a batch is cut once for 50 replays. *Compiled* ones are recorded too (`--compile`).
 """
 MOLHIV = """\
 The same with `--data ogbg-molhiv --processes 1 --modes eager recorded`: 33 thousand molecules, 258 batches an epoch.

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from idgnn.models.heads import GraphHead, NodeHead, PairHead
     from idgnn.models.idgnn import IDGNN
     from idgnn.models.settings import ModelSettings
-    from idgnn.tasks.settings import TaskSettings
-    from idgnn.training.options import TrainOptions
+    from idgnn.tasks.task_settings import TaskSettings
     from idgnn.training.root_loader import RootLoader
+    from idgnn.training.run_settings import TrainOptions
     from idgnn.training.train import train
     from idgnn.training.trained import Run
 
@@ -40,9 +40,9 @@ _MODULE_OF = {
     "PairHead": "idgnn.models.heads",
     "RootLoader": "idgnn.training.root_loader",
     "Run": "idgnn.training.trained",
-    "TaskSettings": "idgnn.tasks.settings",
+    "TaskSettings": "idgnn.tasks.task_settings",
     "ToIdentityGraph": "idgnn.identity.identity_graph",
-    "TrainOptions": "idgnn.training.options",
+    "TrainOptions": "idgnn.training.run_settings",
     "cycle_counts": "idgnn.identity.cycle_counts",
     "identity_aware": "idgnn.layers.identity_aware",
     "identity_cost": "idgnn.identity.cost",

@@ -23,17 +23,17 @@ CycleScale = Literal["log", "counts", "walk"]
 Level = Literal["node", "pair", "graph"]
 """What a prediction is about."""
 
-TaskName = Literal[
-    "node-classification",
-    "node-regression",
-    "node-clustering",
-    "link-prediction",
-    "shortest-path",
-    "pair-classification",
-    "graph-classification",
-    "graph-regression",
-    "graph-clustering",
-]
+NodeTask = Literal["node-classification", "node-regression", "node-clustering"]
+PairTask = Literal["link-prediction", "shortest-path", "pair-classification"]
+GraphTask = Literal["graph-classification", "graph-regression", "graph-clustering"]
+TaskName = Literal[NodeTask, PairTask, GraphTask]
+"""The tasks, by what their predictions are about; :mod:`idgnn.tasks.problem` has their definitions."""
+
+TASK_LEVEL: dict[TaskName, Level] = {
+    **{name: "node" for name in get_args(NodeTask)},
+    **{name: "pair" for name in get_args(PairTask)},
+    **{name: "graph" for name in get_args(GraphTask)},
+}
 
 EdgeInput = Literal["edge_attr", "edge_weight"]
 """What a layer may read of an edge."""

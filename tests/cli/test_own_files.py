@@ -180,7 +180,7 @@ def test_ctrl_c_leaves_a_run_that_can_be_resumed(club):
 
 def test_resume(club, capsys):
     from idgnn.training.callbacks import Callback
-    from idgnn.training.record import RunFolder
+    from idgnn.training.run_folder import RunFolder
     from idgnn.training.train import train
 
     class Stop(Callback):
@@ -226,8 +226,8 @@ def test_distances_on_a_single_graph(club):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--resume", "half", "--epochs", "500"], "Leave all others out beside --resume"),
-        ([*FILES, "--task", "node-clustering", "--seeds", "1", "1"], "none of them twice"),
+        (["--resume", "half", "--epochs", "500"], "Leave out all other options with --resume"),
+        ([*FILES, "--task", "node-clustering", "--seeds", "1", "1"], "all different"),
         ([*FILES, "--task", "node-clustering", "--seeds"], "expected at least one"),
         ([*FILES, "--task", "node-clustering", "--seeds", "0", "-1"], "[0, -1], expected whole numbers of at least 0"),
         ([*FILES, "--task", "graph-clustering"], "needs several"),

@@ -14,7 +14,7 @@ from idgnn.experiments.pgnn.anchors import anchor_sets, find_anchors
 from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import build as build_predictor
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.part import Part
+from idgnn.tasks.query_set import QuerySet
 from idgnn.training.seeds import generator_of
 from tests.experiments.variants import answers, asked, scores, settings
 from tests.training.small_problems import problem_for
@@ -26,7 +26,7 @@ def network(problem, model=SMALL):
     return build(settings("link-prediction", model), problem).double()
 
 
-def graph_of(part: Part, which: int):
+def graph_of(part: QuerySet, which: int):
     """One graph of a part for networkx, with the nodes of the part."""
     graph = nx.DiGraph()
     graph.add_nodes_from((part.owner == which).nonzero().flatten().tolist())
@@ -34,7 +34,7 @@ def graph_of(part: Part, which: int):
     return graph
 
 
-def reference(model, part: Part, which: int, name: str, seed: int = 0):
+def reference(model, part: QuerySet, which: int, name: str, seed: int = 0):
     """The positions of the nodes of a graph."""
     graph, encoder = graph_of(part, which), model.encoder
     nodes = sorted(graph)

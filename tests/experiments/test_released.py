@@ -13,10 +13,9 @@ from idgnn.experiments.released.features import return_features, scale_of, waves
 from idgnn.graphs.dataset import Dataset
 from idgnn.models.prepared import PreparedGraphs
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.make import make_problem
-from idgnn.tasks.settings import TaskSettings
-from idgnn.training.options import TrainOptions
-from idgnn.training.settings import RunSettings
+from idgnn.tasks.problem import make_problem
+from idgnn.tasks.task_settings import TaskSettings
+from idgnn.training.run_settings import RunSettings, TrainOptions
 from idgnn.training.trainer import Trainer
 from tests.training.small_problems import graphs_for, problem_for, settings_for
 

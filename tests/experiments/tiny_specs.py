@@ -3,9 +3,8 @@
 from idgnn.experiments.spec import Spec, TrainJob
 from idgnn.graphs.sources import Selection
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.settings import TaskSettings
-from idgnn.training.options import TrainOptions
-from idgnn.training.settings import RunSettings
+from idgnn.tasks.task_settings import TaskSettings
+from idgnn.training.run_settings import RunSettings, TrainOptions
 
 
 def tiny(seed: int = 0, conv: str = "gcn", identity: str = "full", data: str = "SmallWorld", epochs: int = 2) -> Spec:

@@ -5,11 +5,10 @@ from dataclasses import replace
 import torch
 
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.part import Part
 from idgnn.tasks.problem import Problem
+from idgnn.tasks.query_set import QuerySet
 from idgnn.training.batches import Batches
-from idgnn.training.options import TrainOptions
-from idgnn.training.settings import RunSettings
+from idgnn.training.run_settings import RunSettings, TrainOptions
 from idgnn.training.trainer import Trainer
 from tests.training.small_problems import problem_for, settings_for
 
@@ -18,24 +17,24 @@ def settings(task: str, model: ModelSettings) -> RunSettings:
     return RunSettings("python", settings_for(task), model)
 
 
-def double(part: Part) -> Part:
+def double(part: QuerySet) -> QuerySet:
     return replace(part, x=part.x.double())
 
 
-def asked(problem: Problem, seed: int = 0) -> Part:
+def asked(problem: Problem, seed: int = 0) -> QuerySet:
     """The training part of one epoch, in float64."""
     return double(problem.train.epoch(torch.Generator().manual_seed(seed)))
 
 
 @torch.no_grad()
-def answers(model: torch.nn.Module, part: Part, graphs: list[int] | None = None) -> torch.Tensor:
+def answers(model: torch.nn.Module, part: QuerySet, graphs: list[int] | None = None) -> torch.Tensor:
     """What a network says about a batch that is cut out of a part."""
     batch = Batches(part, model.encoder).cut(torch.arange(part.num_graphs) if graphs is None else torch.tensor(graphs))
     return model.eval()(batch.ready, batch.graph, batch.num_graphs)
 
 
 @torch.no_grad()
-def prepared_alone(model: torch.nn.Module, part: Part, graphs: list[int]) -> torch.Tensor:
+def prepared_alone(model: torch.nn.Module, part: QuerySet, graphs: list[int]) -> torch.Tensor:
     """The same for a batch that is prepared by itself."""
     few = part.subset(torch.tensor(graphs))
     ready = model.encoder.prepare(few.x, few.edge_index, queries=few.queries)

@@ -1,4 +1,4 @@
-"""What answers cost, how they are measured and how they are read, against a computation by hand."""
+"""Loss, metrics and readable outputs of each objective, against a computation by hand."""
 
 import json
 import math
@@ -10,9 +10,11 @@ import torch
 from hypothesis import given
 from torch import Tensor
 
-from idgnn.tasks.objective import Binary, Classes, Links, Quantity, from_dict
+from idgnn.tasks.link_prediction import LinkObjective
+from idgnn.tasks.objective import Binary, Classes, Quantity
+from idgnn.tasks.problem import objective_from_dict
 
-OBJECTIVES = (Classes(3), Binary(), Links(), Quantity(5.0, 2.5))
+OBJECTIVES = (Classes(3), Binary(), LinkObjective(), Quantity(5.0, 2.5))
 
 
 def graph_of(target: Tensor) -> Tensor:
@@ -59,7 +61,7 @@ def test_binary_loss_and_metrics_by_hand(given_):
     assert math.isclose(found["average_precision"], average_precision_by_hand(logits, truth), rel_tol=1e-5)
 
 
-@pytest.mark.parametrize("objective", [Binary(), Links()])
+@pytest.mark.parametrize("objective", [Binary(), LinkObjective()])
 @pytest.mark.parametrize("only", [0, 1])
 def test_one_class_alone_has_no_curve_and_gives_no_warning(objective, only):
     target = torch.full((4,), only)
@@ -125,7 +127,7 @@ def test_a_quantity_that_is_always_the_same_is_not_divided_by_zero(target):
 
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda each: type(each).__name__)
 def test_an_objective_survives_json(objective):
-    again = from_dict(json.loads(json.dumps(objective.as_dict())))
+    again = objective_from_dict(json.loads(json.dumps(objective.as_dict())))
     assert again == objective and type(again) is type(objective)
     out = torch.randn(4, objective.num_outputs)
     assert again.read(out).keys() == objective.read(out).keys()
@@ -152,7 +154,7 @@ def test_the_columns_for_people():
     assert list(Binary().read(logits)) == ["class", "probability_1"]
     assert Binary().read(logits)["class"].tolist() == [0, 1]
     assert torch.allclose(Binary().read(logits)["probability_1"], 1 / (1 + (-logits.squeeze(-1)).exp()))
-    assert list(Links().read(logits)) == ["probability"]
+    assert list(LinkObjective().read(logits)) == ["probability"]
     columns = Classes(3).read(torch.tensor([[0.0, 2.0, 1.0]]))
     assert list(columns) == ["class", "probability_0", "probability_1", "probability_2"]
     assert columns["class"].tolist() == [1]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from idgnn.training.record import RunFolder
+from idgnn.training.run_folder import RunFolder
 from idgnn.training.train import train
 from tests.training.small_problems import QUICK, SMALL, graphs_for, settings_for
 
@@ -39,7 +39,7 @@ def lines(folder: Path) -> int:
 
 
 def child(folder: Path, task: str, rng: random.Random) -> None:
-    """Goes on with the run, and is killed unless the run ends before."""
+    """Resumes the run, and is killed unless the run ends before."""
     pid = os.fork()
     if pid == 0:
         status = 1

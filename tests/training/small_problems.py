@@ -7,10 +7,9 @@ from torch_geometric.data import Data
 from idgnn.graphs.dataset import Dataset
 from idgnn.models.predictor import Predictor, build
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.make import make_problem
-from idgnn.tasks.problem import Problem
-from idgnn.tasks.settings import TaskSettings
-from idgnn.training.options import TrainOptions
+from idgnn.tasks.problem import Problem, make_problem
+from idgnn.tasks.task_settings import TaskSettings
+from idgnn.training.run_settings import TrainOptions
 from idgnn.training.trainer import Trainer
 
 # One task for each kind of objective, and for each level.

@@ -7,16 +7,25 @@ from torch_geometric.data import Data
 from idgnn.identity.cost import TooLargeError
 from idgnn.models.predictor import build
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.part import Part, stack
+from idgnn.tasks.query_set import QuerySet, stack
 from idgnn.training import batches as module
-from idgnn.training.answers import answer, predictions
 from idgnn.training.batches import Batches
+from idgnn.training.evaluation import predict_all
 from tests.training.small_problems import graphs_for
 
 LEVELS = ("node", "some nodes", "pair", "graph")
 
 
-def part_of(asked: str) -> Part:
+def predictions(model):
+    """What the model computes for a batch."""
+    return lambda batch: model(batch.ready, batch.graph, batch.num_graphs)
+
+
+def all_predictions(model, batches: Batches, size: int) -> torch.Tensor:
+    return predict_all(model, lambda items: map(predictions(model), batches.each(items)), batches.num_items, size)
+
+
+def part_of(asked: str) -> QuerySet:
     """Six graphs with everything on their edges; one has no edges, and one has no queries."""
     graphs = [*graphs_for("node-clustering", 5), Data(x=torch.randn(3, 2), edge_index=torch.empty(2, 0).long())]
     queries = None
@@ -34,7 +43,7 @@ def part_of(asked: str) -> Part:
     return stack(level, graphs, queries, [torch.randn(size) for size in sizes])
 
 
-def network(part: Part, conv: str = "gcn", identity: str = "full"):
+def network(part: QuerySet, conv: str = "gcn", identity: str = "full"):
     heads = 2 if conv == "gat" else 1
     model = build(ModelSettings(conv=conv, identity=identity, width=8, layers=3, heads=heads), part.level, 2, 4, 3)
     for norm in model.encoder.norms:
@@ -68,11 +77,9 @@ def test_the_size_of_batches_changes_no_answer(asked):
     part = part_of(asked)
     model = network(part)
     batches = Batches(part, model.encoder)
-    everything = answer(model, predictions(model), batches, 100)
-    owner = torch.arange(6) if asked == "graph" else part.query_owner
-    assert torch.equal(everything.graph, owner) and torch.equal(everything.target, part.target)
+    everything = all_predictions(model, batches, 100)
     for size in (2, 4):
-        assert torch.allclose(answer(model, predictions(model), batches, size).out, everything.out, atol=1e-5)
+        assert torch.allclose(all_predictions(model, batches, size), everything, atol=1e-5)
 
 
 @pytest.mark.parametrize(("conv", "takes"), [("gcn", "edge_weight"), ("gine", "edge_attr")])
@@ -94,8 +101,8 @@ def test_what_does_not_fit_as_a_whole_is_prepared_batch_by_batch(error, monkeypa
 
     part = part_of("pair")
     model = network(part)
-    expected = answer(model, predictions(model), Batches(part, model.encoder), 3).out
+    expected = all_predictions(model, Batches(part, model.encoder), 3)
     monkeypatch.setattr(module, "PreparedGraphs", too_large)
     batches = Batches(part, model.encoder)
     assert batches.whole is None
-    assert torch.allclose(answer(model, predictions(model), batches, 3).out, expected, atol=1e-5)
+    assert torch.allclose(all_predictions(model, batches, 3), expected, atol=1e-5)

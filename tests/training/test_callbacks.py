@@ -1,4 +1,4 @@
-"""Trackers are told the same numbers under the same names; those that are not installed are asked for."""
+"""Trackers receive the same numbers under the same names; a missing package is named."""
 
 import sys
 from pathlib import Path
@@ -7,8 +7,9 @@ from typing import get_args
 
 import pytest
 
-from idgnn.training.callbacks import Callback, TrackerName, flat, tracker
-from idgnn.training.epoch import Epoch
+from idgnn.choices import Tracker
+from idgnn.training.callbacks import Callback, flat, make_tracker
+from idgnn.training.run_folder import Epoch
 from idgnn.training.train import train
 from tests.training.small_problems import QUICK, SMALL, graphs_for, settings_for
 
@@ -36,11 +37,11 @@ class Noted(list):
         return call
 
 
-@pytest.mark.parametrize("name", get_args(TrackerName))
-def test_a_tracker_that_is_not_installed_is_asked_for(name, monkeypatch):
+@pytest.mark.parametrize("name", get_args(Tracker))
+def test_a_tracker_that_is_not_installed_is_an_error_with_the_package(name, monkeypatch):
     monkeypatch.setitem(sys.modules, MODULES[name], None)
-    with pytest.raises(ValueError, match=rf"needs it: pip install 'idgnn\[{name}\]'"):
-        tracker(name, Path("runs/one"))
+    with pytest.raises(ValueError, match=rf"needs a package: pip install 'idgnn\[{name}\]'"):
+        make_tracker(name, Path("runs/one"))
 
 
 def test_the_names_of_numbers():
@@ -52,7 +53,7 @@ def told(name: str, monkeypatch, result) -> Noted:
     calls = Noted()
     fake = SimpleNamespace(SummaryWriter=lambda folder: calls.SummaryWriter(folder)) if name == "tensorboard" else calls
     monkeypatch.setitem(sys.modules, MODULES[name], fake)
-    callback = tracker(name, Path("runs/one"))
+    callback = make_tracker(name, Path("runs/one"))
     callback.begin(RECORD, 1234)
     callback.epoch(EPOCH)
     callback.end(result)
@@ -111,7 +112,7 @@ def test_a_callback_hears_of_everything_in_order():
     assert epochs == run.epochs and len(epochs) == 3 and end == run.result
 
 
-def test_what_has_begun_is_ended_if_another_callback_cannot_begin():
+def test_callbacks_that_began_are_ended_if_another_fails_to_begin():
     class Offline(Diary):
         def begin(self, record, num_parameters):
             raise RuntimeError("no network")

@@ -1,4 +1,4 @@
-"""A run that was stopped after any epoch goes on as if nothing had happened."""
+"""A run that was stopped after any epoch and resumed gives the same result."""
 
 from dataclasses import replace
 
@@ -13,8 +13,8 @@ from tests.training.small_problems import QUICK, SMALL, TASKS, assert_same_weigh
 
 @pytest.mark.parametrize("keep", ["best", "last"])
 @pytest.mark.parametrize("task", TASKS)
-def test_it_goes_on_bit_for_bit(task, keep, tmp_path):
-    problem, options = problem_for(task), replace(QUICK, epochs=5, keep=keep, redeal=2)
+def test_a_resumed_run_repeats_bit_for_bit(task, keep, tmp_path):
+    problem, options = problem_for(task), replace(QUICK, epochs=5, keep=keep, reshuffle_every=2)
     whole = trainer_for(problem, options)
     expected = [replace(epoch, seconds=0) for epoch in whole.epochs()]
     for stop in (1, 3, 5):

@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from idgnn.training.callbacks import Callback
-from idgnn.training.options import TrainOptions
-from idgnn.training.processes import ALONE, Processes, device_name
+from idgnn.training.processes import SINGLE_PROCESS, Processes, device_name
+from idgnn.training.run_settings import TrainOptions
 from idgnn.training.train import train
 from idgnn.training.trainer import Trainer
 from tests.training.small_problems import QUICK, SMALL, assert_same_weights, network_for, problem_for, weights
@@ -36,9 +36,9 @@ def trainer_of(processes: Processes, problem, options: TrainOptions, norms: bool
 
 
 CASES = {
-    "nodes": (lambda: large_problem("node-classification"), replace(ROOTS, roots=7)),
-    "quantities": (lambda: large_problem("node-regression"), replace(ROOTS, roots=7)),
-    "links": (lambda: large_problem("link-prediction"), replace(ROOTS, roots=11, fanout=(4, 3))),
+    "nodes": (lambda: large_problem("node-classification"), replace(ROOTS, query_batch_size=7)),
+    "quantities": (lambda: large_problem("node-regression"), replace(ROOTS, query_batch_size=7)),
+    "links": (lambda: large_problem("link-prediction"), replace(ROOTS, query_batch_size=11, fanout=(4, 3))),
     "pairs by graph": (lambda: problem_for("shortest-path"), replace(QUICK, batch_size=5)),
     "nodes by graph": (lambda: problem_for("node-clustering"), replace(QUICK, batch_size=3)),
     "graphs": (lambda: problem_for("graph-classification"), replace(QUICK, batch_size=5)),
@@ -54,9 +54,9 @@ def test_evaluation_is_that_of_one_process(case, tmp_path):
         trainer = trainer_of(processes, problem, options)
         # Equal scores, as those of pairs that no color joins, are equal up to rounding, which other batches change.
         trainer.model.register_forward_hook(lambda model, inputs, out: out.round(decimals=4))
-        return trainer.evaluate(), trainer.answer("valid").out
+        return trainer.evaluate(), trainer.predict("valid").out
 
-    metrics, out = evaluate(ALONE)
+    metrics, out = evaluate(SINGLE_PROCESS)
     for found, answers in in_two(evaluate, tmp_path):
         assert answers.shape == out.shape and torch.allclose(answers, out, atol=1e-4)
         for name in metrics:
@@ -74,10 +74,10 @@ def test_a_step_has_the_gradients_of_one_process(case, tmp_path):
     def first_step(processes: Processes):
         trainer = trainer_of(processes, problem, options, norms=False)
         batches = trainer._training_batches()
-        loss = next(trainer._steps(batches, trainer._deal(batches.num_items)))
+        loss = next(trainer._steps(batches, trainer._assign_to_batches(batches.num_items)))
         return float(processes.sum(loss)), [parameter.grad for parameter in trainer.model.parameters()]
 
-    loss, gradients = first_step(ALONE)
+    loss, gradients = first_step(SINGLE_PROCESS)
     for found, theirs in in_two(first_step, tmp_path):
         assert found == pytest.approx(loss, rel=1e-6)
         for mine, other in zip(gradients, theirs, strict=True):
@@ -86,14 +86,14 @@ def test_a_step_has_the_gradients_of_one_process(case, tmp_path):
 
 def test_a_process_without_a_share_does_not_count(tmp_path):
     """Batches of one query: the second process has none."""
-    problem, options = large_problem("node-regression"), replace(ROOTS, roots=1, epochs=1)
+    problem, options = large_problem("node-regression"), replace(ROOTS, query_batch_size=1, epochs=1)
 
     def run(processes: Processes):
         trainer = trainer_of(processes, problem, options, norms=False)
         (epoch,) = trainer.epochs()
         return replace(epoch, seconds=0), weights(trainer)
 
-    epoch, expected = run(ALONE)
+    epoch, expected = run(SINGLE_PROCESS)
     found = in_two(run, tmp_path)
     assert found[0][0] == found[1][0] and found[0][0].loss == pytest.approx(epoch.loss, rel=1e-5)
     assert_same_weights(found[0][1], found[1][1])
@@ -117,7 +117,7 @@ class Note(Callback):
         self.calls += 1
 
 
-def test_a_run_is_written_once_and_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
+def test_a_run_is_written_once_and_resumes_where_it_stopped(tmp_path, monkeypatch):
     graph, options = graph_for("node-classification"), replace(ROOTS, epochs=4, fanout=(4, 3))
 
     def run(processes: Processes, folder: str, **more):
@@ -142,8 +142,8 @@ def test_a_run_is_written_once_and_goes_on_where_it_was_stopped(tmp_path, monkey
         (tmp_path / name).mkdir()
     (first, second), _ = in_two(whole, tmp_path / "a"), in_two(stopped, tmp_path / "b")
     shutil.copytree(tmp_path / "stopped", tmp_path / "alone")
-    with pytest.warns(UserWarning, match=r"was 2 so far and is 1 from .* torchrun --nproc-per-node 2 -m idgnn"):
-        run(ALONE, "alone", resume=True)
+    with pytest.warns(UserWarning, match=r"2 processes and continues with 1\. .* torchrun --nproc-per-node 2 -m idgnn"):
+        run(SINGLE_PROCESS, "alone", resume=True)
     again = in_two(resumed, tmp_path / "c")
     assert first[2] == 4 and second[2] == 0, "the first process alone calls back"
     for epochs, state in (second[:2], *again):
@@ -180,7 +180,7 @@ def test_torchrun_trains_from_the_command_line_and_leaves_one_folder(tmp_path):
     (tmp_path / "edges.csv").write_text("source,target\n" + edges)
     (tmp_path / "nodes.csv").write_text("id,size,club\n" + "".join(f"{i},{i % 7},{'ab'[i % 7 > 3]}\n" for i in node))
     arguments = f"--edges {tmp_path}/edges.csv --nodes {tmp_path}/nodes.csv --label club --runs {tmp_path}/runs"
-    options = "--task node-classification --width 8 --epochs 2 --roots 9 --fanout 4 3 2 --device cpu"
+    options = "--task node-classification --width 8 --epochs 2 --query-batch-size 9 --fanout 4 3 2 --device cpu"
     done = torchrun("-m", "idgnn", "train", *arguments.split(), *options.split())
     assert done.returncode == 0, done.stderr
     (folder,) = (tmp_path / "runs").iterdir()
@@ -210,7 +210,7 @@ def test_every_process_has_a_gpu_of_its_own(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setenv("LOCAL_RANK", "1")
     assert device_name("auto", Processes(5, 8)) == device_name("cuda", Processes(5, 8)) == "cuda:1"
-    assert device_name("cpu", Processes(5, 8)) == "cpu" and device_name("auto", ALONE) == "auto"
+    assert device_name("cpu", Processes(5, 8)) == "cpu" and device_name("auto", SINGLE_PROCESS) == "auto"
     monkeypatch.setenv("LOCAL_RANK", "2")
     with pytest.raises(
         ValueError, match=r"process 2 on this machine has no GPU of its own: there are 2\. Start at most"
@@ -220,5 +220,5 @@ def test_every_process_has_a_gpu_of_its_own(monkeypatch):
 
 def test_recording_is_for_one_process():
     problem = problem_for("shortest-path")
-    with pytest.raises(ValueError, match="record is for one process, but there are 2"):
-        Trainer(network_for(problem), problem, replace(QUICK, record=True), processes=Processes(0, 2))
+    with pytest.raises(ValueError, match="cuda_graphs is for one process, but there are 2"):
+        Trainer(network_for(problem), problem, replace(QUICK, cuda_graphs=True), processes=Processes(0, 2))

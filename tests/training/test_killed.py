@@ -1,4 +1,4 @@
-"""A run that is killed at random moments, again and again, ends as if it had been left alone."""
+"""A run that is killed at random moments, again and again, gives the result of an undisturbed run."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from idgnn.training.record import RunFolder
+from idgnn.training.run_folder import RunFolder
 from tests.training import killed_run
 
 EXACT = ("model.safetensors", "model.json", "predictions.csv")

@@ -13,8 +13,8 @@ from torch_geometric.data import Data
 
 from idgnn.graphs.synthetic import scale_free
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.settings import TaskSettings
-from idgnn.training.options import TrainOptions
+from idgnn.tasks.task_settings import TaskSettings
+from idgnn.training.run_settings import TrainOptions
 from idgnn.training.train import train
 
 

@@ -8,7 +8,7 @@ import torch
 
 from idgnn.identity.cost import TooLargeError
 from idgnn.training.batches import Batches
-from idgnn.training.devices import is_out_of_memory
+from idgnn.training.processes import is_out_of_memory
 from idgnn.training.trainer import HalvedBatchWarning
 from tests.training.small_problems import QUICK, assert_same_weights, problem_for, trainer_for, weights
 
@@ -90,12 +90,12 @@ def test_memory_that_runs_out_in_the_middle_of_an_epoch(monkeypatch):
     assert sum(done) == trainer.train.num_graphs and epoch.batch_size == 3 and epoch.steps == len(done)
 
 
-def test_evaluation_halves_too_and_answers_the_same():
+def test_evaluation_halves_batches_too_and_predicts_the_same():
     problem = problem_for("shortest-path", 30)
     trainer = trainer_for(problem, replace(QUICK, batch_size=20))
-    expected = trainer.answer("valid")
+    expected = trainer.predict("valid")
     limit(trainer, 2)
-    found = trainer.answer("valid")
+    found = trainer.predict("valid")
     assert torch.allclose(found.out, expected.out, atol=1e-5) and torch.equal(found.target, expected.target)
 
 
@@ -106,7 +106,7 @@ def test_one_graph_that_does_not_fit_is_an_error():
     with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
         list(trainer.epochs())
     with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
-        trainer.answer("valid")
+        trainer.predict("valid")
 
 
 def test_other_errors_are_not_taken_for_full_memory():
@@ -119,7 +119,7 @@ def test_other_errors_are_not_taken_for_full_memory():
 
 @pytest.mark.filterwarnings("ignore::idgnn.training.trainer.HalvedBatchWarning")
 def test_a_step_that_fails_on_its_way_back_leaves_no_trace_in_the_weights():
-    """BatchNorm has seen the batch by then, and keeps it in its running averages; nothing is learnt from it."""
+    """The running averages of BatchNorm include the batch by then; weights are unchanged."""
     problem = problem_for("shortest-path")
     full = trainer_for(problem, replace(QUICK, batch_size=8, epochs=1))
 

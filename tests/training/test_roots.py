@@ -11,14 +11,12 @@ from idgnn.experiments.spec import TrainJob, key_of
 from idgnn.graphs.dataset import Dataset
 from idgnn.identity.cost import TooLargeError
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.make import make_problem
-from idgnn.tasks.problem import Problem
-from idgnn.tasks.settings import TaskSettings
+from idgnn.tasks.problem import Problem, make_problem
+from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.callbacks import Callback
-from idgnn.training.options import TrainOptions
 from idgnn.training.preparing import Preparer
-from idgnn.training.record import RunFolder
-from idgnn.training.settings import RunSettings
+from idgnn.training.run_folder import RunFolder
+from idgnn.training.run_settings import RunSettings, TrainOptions
 from idgnn.training.train import train
 from idgnn.training.trainer import HalvedBatchWarning
 from tests.training.small_problems import SMALL, assert_same_weights, problem_for, trainer_for, weights
@@ -27,7 +25,7 @@ from tests.training.small_problems import SMALL, assert_same_weights, problem_fo
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
 TASKS = ("node-classification", "node-regression", "link-prediction", "pair-classification")
-ROOTS = TrainOptions(epochs=3, roots=16, device="cpu")
+ROOTS = TrainOptions(epochs=3, query_batch_size=16, device="cpu")
 
 
 def graph_for(task: str, size: int = 60) -> Data:
@@ -73,10 +71,10 @@ def test_the_loss_goes_down(task, options):
 def test_held_out_parts_are_answered_as_on_the_whole_graph(task, identity):
     """Whatever caps there are in training."""
     problem, model = large_problem(task), replace(SMALL, identity=identity)
-    whole = trainer_for(problem, replace(ROOTS, roots=None), model)
+    whole = trainer_for(problem, replace(ROOTS, query_batch_size=None), model)
     roots = trainer_for(problem, replace(ROOTS, fanout=(2, 1)), model)
     for name in ("valid", "test"):
-        ours, theirs = roots.answer(name), whole.answer(name)
+        ours, theirs = roots.predict(name), whole.predict(name)
         assert torch.allclose(ours.out, theirs.out, atol=1e-5)
         assert torch.equal(ours.target, theirs.target) and torch.equal(ours.graph, theirs.graph)
 
@@ -84,7 +82,7 @@ def test_held_out_parts_are_answered_as_on_the_whole_graph(task, identity):
 @pytest.mark.parametrize("task", ["node-clustering", "node-regression", "link-prediction", "shortest-path"])
 def test_several_graphs_are_trained_on_by_queries_too(task):
     problem = problem_for(task)
-    whole, roots = (trainer_for(problem, replace(ROOTS, roots=each)) for each in (None, 16))
+    whole, roots = (trainer_for(problem, replace(ROOTS, query_batch_size=each)) for each in (None, 16))
     assert roots.evaluate()["valid"] == pytest.approx(whole.evaluate()["valid"], rel=1e-4, nan_ok=True)
     assert next(roots.epochs()).steps > next(whole.epochs()).steps == 1
 
@@ -93,7 +91,7 @@ def test_several_graphs_are_trained_on_by_queries_too(task):
 def test_one_batch_of_all_queries_is_the_whole_graph(task):
     """ID-GNN-Full computes the same rows, so the statistics of BatchNorm, the loss and its gradients are the same."""
     problem = large_problem(task)
-    whole, roots = (trainer_for(problem, replace(ROOTS, roots=each, epochs=1)) for each in (None, 10_000))
+    whole, roots = (trainer_for(problem, replace(ROOTS, query_batch_size=each, epochs=1)) for each in (None, 10_000))
     (one,), (other,) = whole.epochs(), roots.epochs()
     assert one.steps == other.steps == 1 and other.loss == pytest.approx(one.loss, rel=1e-5)
     for mine, its in zip(whole.model.parameters(), roots.model.parameters(), strict=True):
@@ -160,10 +158,10 @@ def fail_above(monkeypatch, most: int) -> None:
 
 def test_batches_are_halved_when_memory_runs_out(monkeypatch):
     problem = large_problem("link-prediction")
-    half = trainer_for(problem, replace(ROOTS, roots=8))
+    half = trainer_for(problem, replace(ROOTS, query_batch_size=8))
     theirs = list(half.epochs())
     fail_above(monkeypatch, 8)
-    full = trainer_for(problem, replace(ROOTS, roots=16))
+    full = trainer_for(problem, replace(ROOTS, query_batch_size=16))
     with pytest.warns(HalvedBatchWarning, match="memory ran out in epoch 1: from here on batches have 8 queries"):
         ours = list(full.epochs())
     assert without_time(ours) == without_time(theirs) and ours[0].batch_size == 8
@@ -177,7 +175,9 @@ def test_one_query_that_does_not_fit_is_an_error(monkeypatch):
 
 
 def test_graphs_are_not_asked_about_by_queries():
-    with pytest.raises(ValueError, match=r"roots is 16, .* but the task asks about whole graphs. Leave it out"):
+    with pytest.raises(
+        ValueError, match=r"query_batch_size is 16, .* but the task asks about whole graphs. Leave it out"
+    ):
         trainer_for(problem_for("graph-classification"), ROOTS)
 
 
@@ -189,12 +189,15 @@ def test_caps_have_to_fit_the_network():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"roots": 0}, "roots is 0, expected a whole number of at least 1"),
-        ({"roots": 4, "workers": -1}, "workers is -1, expected a whole number of at least 0"),
-        ({"roots": 4, "fanout": (3, 0)}, r"fanout is \[3, 0\], expected whole numbers of at least 1, or -1 for all"),
-        ({"fanout": (3, 2)}, "fanout is for batches of nodes or pairs. Say how many are in one: roots"),
+        ({"query_batch_size": 0}, "query_batch_size is 0, expected a whole number of at least 1"),
+        ({"query_batch_size": 4, "workers": -1}, "workers is -1, expected a whole number of at least 0"),
+        (
+            {"query_batch_size": 4, "fanout": (3, 0)},
+            r"fanout is \[3, 0\], expected whole numbers of at least 1, or -1 for all",
+        ),
+        ({"fanout": (3, 2)}, "fanout is for batches of nodes or pairs. Set query_batch_size"),
         ({"workers": 2}, "workers is for batches of nodes or pairs"),
-        ({"roots": 4, "record": True}, "record replays batches of whole graphs"),
+        ({"query_batch_size": 4, "cuda_graphs": True}, "cuda_graphs replays batches of whole graphs"),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(options, sentence):
@@ -209,9 +212,12 @@ def job(**options) -> TrainJob:
 
 
 def test_keys_of_experiments_depend_on_what_changes_results():
-    assert key_of(job(roots=None, fanout=(), workers=0)) == key_of(job())
-    assert key_of(job(roots=64, workers=3)) == key_of(job(roots=64))
-    assert len({key_of(each) for each in (job(), job(roots=64), job(roots=64, fanout=(5, 5, 5)))}) == 3
+    assert key_of(job(query_batch_size=None, fanout=(), workers=0)) == key_of(job())
+    assert key_of(job(query_batch_size=64, workers=3)) == key_of(job(query_batch_size=64))
+    assert (
+        len({key_of(each) for each in (job(), job(query_batch_size=64), job(query_batch_size=64, fanout=(5, 5, 5)))})
+        == 3
+    )
 
 
 def test_a_run_folder_keeps_the_options(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""A run and the folder that it leaves behind: started, stopped, gone on with, finished."""
+"""A run and its folder: started, stopped, resumed, finished."""
 
 import csv
 import json
@@ -15,7 +15,7 @@ from idgnn.graphs.sources import Selection
 from idgnn.models.saving import Saved
 from idgnn.training import train as module
 from idgnn.training.callbacks import Callback
-from idgnn.training.record import RunFolder
+from idgnn.training.run_folder import RunFolder
 from idgnn.training.train import train
 from idgnn.training.trained import Run
 from tests.training.small_problems import QUICK, SMALL, TASKS, graphs_for, settings_for
@@ -159,14 +159,14 @@ def test_a_finished_run_cannot_be_gone_on_with_or_overwritten(tmp_path):
     before = content(tmp_path)
     with pytest.raises(ValueError, match=r"is finished. Start another in a new folder"):
         start(tmp_path, resume=True)
-    with pytest.raises(ValueError, match=r"holds a run already. Go on with it"):
+    with pytest.raises(ValueError, match=r"already holds a run. Continue it"):
         start(tmp_path)
     assert content(tmp_path) == before
 
 
 def test_a_stopped_run_is_not_overwritten(tmp_path):
     stopped(tmp_path)
-    with pytest.raises(ValueError, match="holds a run already"):
+    with pytest.raises(ValueError, match="already holds a run"):
         start(tmp_path)
 
 
@@ -208,7 +208,7 @@ def test_changed_data_are_refused(how, tmp_path):
 
 
 def test_isolated_nodes_that_come_are_changed_data(tmp_path):
-    """Graphs without features tell their size by num_nodes alone."""
+    """Graphs without features have num_nodes only."""
 
     def graphs(extra: int) -> list:
         found = graphs_for(TASK)
@@ -254,14 +254,14 @@ def test_graphs_from_python_are_called_the_graphs():
     unknown = graphs_for(TASK)
     for graph in unknown:
         graph.y = torch.full((graph.num_nodes,), -1)
-    with pytest.raises(ValueError, match="nothing is known about the graphs for node-classification"):
+    with pytest.raises(ValueError, match="no label for task node-classification is known in the graphs"):
         start(None, graphs=unknown, asked="node-classification")
     with pytest.raises(ValueError, match=r"no split comes with the graphs. Use split random or folds"):
         start(None, asked=replace(settings_for(TASK), split="provided"))
 
 
-def test_a_record_that_calls_the_graphs_python_is_gone_on_with(tmp_path):
-    """As all did before sentences named them."""
+def test_a_run_resumes_whatever_name_of_the_graphs_was_written(tmp_path):
+    """The graphs are identified by their checksum, not by a name."""
     stopped(tmp_path)
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["settings"]["data"] == "python"
@@ -270,7 +270,7 @@ def test_a_record_that_calls_the_graphs_python_is_gone_on_with(tmp_path):
     assert start(tmp_path, resume=True).result["last"]["epoch"] == 3
 
 
-def test_going_on_needs_a_folder():
+def test_resuming_needs_a_folder():
     with pytest.raises(ValueError, match="folder"):
         start(None, resume=True)
 
@@ -291,7 +291,7 @@ def test_a_record_that_is_none_is_refused(text, tmp_path):
     folder = stopped(tmp_path)
     (folder / "run.json").write_text(text)
     for use in (lambda: start(folder, resume=True), lambda: Run.load(folder)):
-        with pytest.raises(ValueError, match=r"run.json is not what a run writes"):
+        with pytest.raises(ValueError, match=r"run.json is not a file that a run writes"):
             use()
 
 
@@ -320,12 +320,12 @@ def test_a_checkpoint_that_is_none_is_refused(tmp_path):
 
 
 def test_two_at_a_time_are_refused(tmp_path):
-    with RunFolder(tmp_path).alone():
+    with RunFolder(tmp_path).lock():
         with pytest.raises(ValueError, match="another process is training in"):
             start(tmp_path)
         assert not RunFolder(tmp_path).exists()
-        script = "from pathlib import Path; from idgnn.training.record import RunFolder; import sys\n"
-        script += "with RunFolder(Path(sys.argv[1])).alone(): print('alone')"
+        script = "from pathlib import Path; from idgnn.training.run_folder import RunFolder; import sys\n"
+        script += "with RunFolder(Path(sys.argv[1])).lock(): print('alone')"
         command = [sys.executable, "-c", script, str(tmp_path)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         refused = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -336,7 +336,7 @@ def test_two_at_a_time_are_refused(tmp_path):
 
 
 def test_a_run_that_fails_leaves_the_old_model(tmp_path, monkeypatch):
-    """The disk is full when the model is to be written; the run can be gone on with."""
+    """The disk is full when the model is to be written; the run can be resumed."""
 
     def full(*_):
         raise OSError("no space left on device")
@@ -352,7 +352,7 @@ def test_a_run_that_fails_leaves_the_old_model(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_predictions_are_what_is_measured(task, tmp_path):
+def test_metrics_follow_from_the_written_predictions(task, tmp_path):
     """The metric of the last epoch, computed again from the table."""
     run = start(tmp_path, task)
     with (tmp_path / "predictions.csv").open(newline="", encoding="utf-8") as file:
@@ -391,7 +391,7 @@ def test_a_run_without_a_folder_is_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("data", [[1, 2, 3], "python"], ids=["numbers", "python"])
-def test_what_is_no_list_of_graphs_is_refused(data):
+def test_anything_but_graphs_is_refused(data):
     with pytest.raises(ValueError, match=r"graph|dataset"):
         train(data, TASK, model=SMALL, training=QUICK)
 

@@ -23,7 +23,7 @@ def trained(task: str, folder=None, **options) -> Run:
 
 
 def asked(run: Run, graphs: list[Data]) -> list[torch.Tensor] | None:
-    """Three pairs of every graph, if it is about pairs."""
+    """Three pairs of every graph, for pair tasks."""
     return [torch.tensor([[0, 1, 2], [3, 3, 2]]) for _ in graphs] if run.model.level == "pair" else None
 
 
@@ -80,7 +80,7 @@ def test_memory_changes_no_prediction(task, monkeypatch):
             assert found[name] == pytest.approx(expected[name], abs=1e-5)
 
 
-def test_the_table_of_a_run_is_what_it_predicts(tmp_path):
+def test_the_written_table_equals_the_predictions_of_the_run(tmp_path):
     """The graphs that were held out, predicted again."""
     run = trained("graph-classification", tmp_path)
     lines = [line.split(",") for line in (tmp_path / "predictions.csv").read_text().splitlines()]
@@ -103,7 +103,7 @@ def test_embeddings_are_those_of_the_encoder():
 
 
 def test_batches_are_halved_where_memory_is_short():
-    """What is kept grows with the graphs of a batch: all at once do not fit, one by one they do."""
+    """Memory grows with the graphs of a batch: all at once do not fit, one by one they do."""
     run, graphs = trained("node-clustering"), graphs_for("node-clustering", 40, seed=9)
     expected = run.predict(graphs, device="cpu")
     with pytest.raises(ValueError, match="memory is"):
@@ -114,9 +114,9 @@ def test_batches_are_halved_where_memory_is_short():
             assert found[name] == pytest.approx(expected[name], abs=1e-5)
 
 
-def test_pairs_are_asked_for_where_they_are_needed():
+def test_pairs_are_required_for_pair_tasks_only():
     graphs = graphs_for("shortest-path", 2)
-    with pytest.raises(ValueError, match=r"trained for shortest-path: say which pairs .* --pairs FILE .* pairs="):
+    with pytest.raises(ValueError, match=r"trained for shortest-path, which predicts pairs .* --pairs FILE .* pairs="):
         trained("shortest-path").predict(graphs)
     with pytest.raises(ValueError, match="trained for node-clustering, which is not about pairs"):
         trained("node-clustering").predict(graphs, [torch.tensor([[0], [1]])] * 2)
@@ -129,7 +129,7 @@ def test_pairs_are_tensors_of_pairs():
             ValueError, match=r"pairs holds .*, expected for each graph a tensor of shape \[2, num_pairs"
         ):
             run.predict(graph, [wrong], device="cpu")
-    with pytest.raises(ValueError, match="a list that holds one tensor"):
+    with pytest.raises(ValueError, match="a list of one tensor"):
         run.predict(graph, torch.tensor([[0, 1], [2, 3]]), device="cpu")
     asked = [torch.tensor([[0, 1], [2, 3]])]
     assert run.predict(graph, [asked[0].numpy()], device="cpu") == run.predict(graph, asked, device="cpu")
@@ -137,7 +137,7 @@ def test_pairs_are_tensors_of_pairs():
 
 
 def test_paths_lead_from_source_to_target(tmp_path):
-    """On a directed path 0 -> 1 -> ... -> 5, whose labels are told and whose colors flow along the edges."""
+    """On a directed path 0 -> 1 -> ... -> 5, with known labels, where colors follow the edges."""
     path = Data(edge_index=torch.stack([torch.arange(5), torch.arange(1, 6)]), num_nodes=6)
     run = train([path] * 8, "shortest-path", model=SMALL, training=QUICK, folder=tmp_path)
     header, *lines = [line.split(",") for line in (tmp_path / "predictions.csv").read_text().splitlines()]
@@ -166,11 +166,11 @@ def test_a_folder_that_is_not_as_it_was_written_is_refused(tmp_path):
     record = json.loads((tmp_path / "run.json").read_text())
     for part, wrong in (("dataset", None), ("dataset", {"schema": {"x": 1}}), ("task", {"objective": {}})):
         (tmp_path / "run.json").write_text(json.dumps(record | {part: wrong}))
-        with pytest.raises(ValueError, match="lacks something"):
+        with pytest.raises(ValueError, match="is incomplete or has another format"):
             Run.load(tmp_path)
 
 
-def test_pairs_are_asked_for_each_graph():
+def test_pairs_are_required_for_each_graph():
     with pytest.raises(ValueError, match="given for 1 graphs, but there are 2"):
         trained("shortest-path").predict(graphs_for("shortest-path", 2), [torch.tensor([[0], [1]])], device="cpu")
 
@@ -215,7 +215,7 @@ def test_an_unfinished_run_is_refused(tmp_path):
     trained("node-clustering", tmp_path)
     record = json.loads((tmp_path / "run.json").read_text())
     (tmp_path / "run.json").write_text(json.dumps(record | {"result": None}))
-    with pytest.raises(ValueError, match=r"is not finished. Go on with it: idgnn train --resume"):
+    with pytest.raises(ValueError, match=r"is not finished. Continue it: idgnn train --resume"):
         Run.load(tmp_path)
 
 
@@ -272,7 +272,7 @@ def test_files_that_have_changed_are_refused(files, tmp_path):
 
 
 def test_a_dataset_by_name(tmp_path, monkeypatch):
-    """Loaded by its name, and gone on with by its name."""
+    """Loaded and resumed by its name."""
     monkeypatch.setenv("IDGNN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setitem(loading._GENERATORS, "SmallWorld", lambda seed: small_world(8, 12, seed))
     run = train("SmallWorld", settings_for("node-clustering"), model=SMALL, training=QUICK, folder=tmp_path / "run")

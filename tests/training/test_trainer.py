@@ -1,4 +1,4 @@
-"""The training loop: it learns, it repeats itself bit for bit, and it says when it goes astray."""
+"""The training loop: it learns, repeats bit for bit, and reports divergence."""
 
 import math
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from idgnn.models.settings import ModelSettings
 from idgnn.training.batches import Batches
-from idgnn.training.options import TrainOptions
+from idgnn.training.run_settings import TrainOptions
 from idgnn.training.trainer import DivergedError, Trainer
 from tests.training.small_problems import (
     QUICK,
@@ -41,7 +41,7 @@ def two_threads() -> Iterator[None]:
 def test_the_loss_goes_down_and_the_metric_gets_better(task):
     problem = problem_for(task)
     trainer = trainer_for(problem, replace(QUICK, epochs=25), replace(SMALL, width=16))
-    before = trainer.answer("valid")
+    before = trainer.predict("valid")
     epochs = list(trainer.epochs())
     assert [epoch.epoch for epoch in epochs] == list(range(1, 26))
     # Edges of random graphs cannot be told from other pairs by much.
@@ -61,7 +61,7 @@ def test_a_run_repeats_bit_for_bit_on_two_threads(conv, two_threads):
     for _ in range(2):
         torch.manual_seed(len(runs))  # what was drawn before must not matter
         trainer = trainer_for(problem, replace(QUICK, epochs=1, batch_size=16), model)
-        runs.append((without_time(trainer.epochs()), weights(trainer), trainer.answer("valid").out))
+        runs.append((without_time(trainer.epochs()), weights(trainer), trainer.predict("valid").out))
     assert runs[0][0] == runs[1][0]
     assert_same_weights(runs[0][1], runs[1][1])
     assert torch.equal(runs[0][2], runs[1][2])
@@ -80,9 +80,9 @@ def test_the_seed_is_all_that_is_random(task):
     assert any(not torch.equal(runs[0][name], runs[2][name]) for name in runs[0])
 
 
-def test_a_deal_of_graphs_into_batches_is_kept_as_long_as_asked(monkeypatch):
+def test_graphs_are_reshuffled_every_few_epochs(monkeypatch):
     problem = problem_for("graph-classification", 24)
-    trainer = trainer_for(problem, replace(QUICK, epochs=6, redeal=3))
+    trainer = trainer_for(problem, replace(QUICK, epochs=6, reshuffle_every=3))
     cut, seen = Batches.cut, []
 
     def noted(self, graphs):
@@ -103,8 +103,8 @@ def test_a_deal_of_graphs_into_batches_is_kept_as_long_as_asked(monkeypatch):
 
 
 def test_recording_needs_a_gpu():
-    with pytest.raises(ValueError, match=r"record is for CUDA, but the device is cpu"):
-        trainer_for(problem_for("graph-classification"), replace(QUICK, record=True))
+    with pytest.raises(ValueError, match=r"cuda_graphs is for CUDA, but the device is cpu"):
+        trainer_for(problem_for("graph-classification"), replace(QUICK, cuda_graphs=True))
 
 
 def test_the_cosine_is_that_of_pytorch():
@@ -157,7 +157,7 @@ def test_the_best_epoch_is_kept(task):
     assert_same_weights(weights(trainer), seen[best])
 
 
-def test_the_last_epoch_is_kept_unless_asked_otherwise():
+def test_the_last_epoch_is_kept_by_default():
     trainer = trainer_for(problem_for("node-regression"), replace(QUICK, epochs=4))
     list(trainer.epochs())
     last = weights(trainer)
@@ -166,7 +166,7 @@ def test_the_last_epoch_is_kept_unless_asked_otherwise():
     assert trainer.best_epoch > 0 and not trainer.best_weights
 
 
-def test_held_out_parts_are_looked_at_when_asked_and_at_the_end():
+def test_held_out_parts_are_evaluated_when_due_and_at_the_end():
     trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, epochs=7, eval_every=3))
     assert [epoch.epoch for epoch in trainer.epochs() if epoch.metrics] == [3, 6, 7]
 
@@ -179,7 +179,7 @@ def test_looking_at_held_out_parts_changes_nothing():
     assert one.model.training
 
 
-def test_training_that_goes_astray_is_stopped():
+def test_diverged_training_is_stopped():
     problem = problem_for("node-regression")
     trainer = trainer_for(problem, replace(QUICK, epochs=50, lr=1e30, schedule="constant"))
     with pytest.raises(
@@ -224,7 +224,7 @@ def test_compiled_it_is_the_same_network(monkeypatch):
         ({"lr": 0.0}, "lr is 0.0, expected a learning rate above 0"),
         ({"lr": math.nan}, "lr is nan"),
         ({"weight_decay": -1.0}, "weight_decay is -1.0"),
-        ({"redeal": 0}, "redeal is 0"),
+        ({"reshuffle_every": 0}, "reshuffle_every is 0"),
         pytest.param({"schedule": "linear"}, "schedule is 'linear'"),
         pytest.param({"keep": "first"}, "keep is 'first'"),
         pytest.param({"precision": "fp8"}, "precision is 'fp8'"),
@@ -247,42 +247,58 @@ def test_a_device_without_64_bit_numbers_is_refused():
 
 
 @pytest.mark.parametrize("conv", ["gcn", "gat"])
-def test_statistics_can_be_worked_out_anew_before_each_look(conv):
-    """As by hand: the mean over the batches of the mean within each. Training itself goes the same way."""
+def test_batchnorm_is_reestimated_before_each_evaluation(conv):
+    """Against a computation by hand: the mean over the batches. Training itself is unchanged."""
     problem, model = problem_for("node-clustering"), replace(SMALL, conv=conv)
-    options = replace(QUICK, lr=0.05, epochs=2, refresh=True)
-    refreshed, running = (trainer_for(problem, each, model) for each in (options, replace(options, refresh=False)))
-    epochs = [list(trainer.epochs()) for trainer in (refreshed, running)]
+    options = replace(QUICK, lr=0.05, epochs=2, reestimate_batchnorm=True)
+    reestimated, running = (
+        trainer_for(problem, each, model) for each in (options, replace(options, reestimate_batchnorm=False))
+    )
+    epochs = [list(trainer.epochs()) for trainer in (reestimated, running)]
     assert [epoch.loss for epoch in epochs[0]] == [epoch.loss for epoch in epochs[1]]
 
-    encoder = refreshed.model.encoder
+    encoder = reestimated.model.encoder
     seen = []
     handle = encoder.norms[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].mean(0)))
-    batches = refreshed._training_batches()
+    batches = reestimated._training_batches()
     kept = encoder.norms[0].module.running_mean.clone()
-    refreshed.model.train()
+    reestimated.model.train()
     with torch.no_grad():
         for batch in batches.each(torch.arange(batches.num_items).split(QUICK.batch_size)):
-            refreshed.model(batch.ready, batch.graph, batch.num_graphs)
+            reestimated.model(batch.ready, batch.graph, batch.num_graphs)
     handle.remove()
     torch.testing.assert_close(kept, torch.stack(seen).mean(0))
     assert not torch.allclose(kept, running.model.encoder.norms[0].module.running_mean, atol=1e-3)
     assert encoder.norms[0].module.momentum == 0.1
 
 
-@pytest.mark.parametrize("roots", [None, 16])
-def test_batches_are_prepared_once_while_the_same_is_asked(roots):
-    trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, roots=roots))
+@pytest.mark.parametrize("query_batch_size", [None, 16])
+def test_batches_are_prepared_once_while_the_queries_stay_the_same(query_batch_size):
+    trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, query_batch_size=query_batch_size))
     trainer.train_epoch()
     first = trainer.batches
     trainer.train_epoch()
     assert trainer.batches is first
 
 
-def test_links_are_asked_for_among_new_pairs_in_each_epoch():
+def test_negatives_are_drawn_in_each_epoch():
     trainer = trainer_for(problem_for("link-prediction"))
     trainer.train_epoch()
     first = trainer.batches
     trainer.train_epoch()
     assert trainer.batches is not first
     assert not torch.equal(trainer.batches.part.queries, first.part.queries)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_predictions_come_with_the_target_and_the_graph_of_each_query(task):
+    problem = problem_for(task)
+    part = problem.held_out["valid"]
+    found = trainer_for(problem).predict("valid")
+    if part.level == "graph":
+        graph = list(range(part.num_graphs))
+    else:
+        nodes = range(part.x.size(0)) if part.queries is None else part.queries.view(-1, part.target.numel())[0]
+        graph = [int(part.owner[node]) for node in nodes]
+    assert found.graph.tolist() == graph
+    assert torch.equal(found.target, part.target) and found.out.size(0) == part.target.numel()

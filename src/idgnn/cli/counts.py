@@ -15,7 +15,7 @@ from idgnn.cli.arguments import File, Name, Output, OwnFiles, read
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from idgnn.tasks.part import Part
+    from idgnn.tasks.query_set import QuerySet
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Counts:
         """Writes a row for each node, or for each pair in the order of its table."""
         from idgnn.cli.pairs import read_pair_rows
         from idgnn.identity.adjacency import pointers
-        from idgnn.tasks.part import stack
-        from idgnn.training.tables import check_format, query_columns, write_table
+        from idgnn.tasks.query_set import stack
+        from idgnn.training.prediction_tables import check_format, query_columns, write_table
 
         check_format(self.output)
         if self.pairs is not None and self.scale == "walk":
@@ -62,7 +62,7 @@ class Counts:
         what = "nodes" if self.pairs is None else "pairs"
         print(f"walks of {counts.size(0):,} {what}, a row each: {self.output}")
 
-    def _counts(self, part: Part) -> Tensor:
+    def _counts(self, part: QuerySet) -> Tensor:
         from idgnn.identity.cycle_features import cycle_features
         from idgnn.identity.walk_counts import walk_counts
 

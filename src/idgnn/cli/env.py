@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 
-from idgnn.training.processor import processor
+from idgnn.training.environment import processor
 
 REQUIRED = (
     "torch",

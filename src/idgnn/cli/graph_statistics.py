@@ -19,14 +19,14 @@ from idgnn.graphs.structure import num_repeated_edges
 from idgnn.identity.adjacency import is_symmetric
 from idgnn.identity.cost import IdentityCost, identity_cost
 from idgnn.identity.walks.components import connected_components
-from idgnn.tasks.part import Part
+from idgnn.tasks.query_set import QuerySet
 
 MOST_LAYERS = 6
 MOST_CLASSES = 12  # whose sizes are shown one by one
 GROWTH = 32  # of a sample: the costs of all samples together are a fraction of the whole
 
 
-def size_table(dataset: Dataset, part: Part) -> Table:
+def size_table(dataset: Dataset, part: QuerySet) -> Table:
     """Total, mean, minimum and maximum of the nodes, edges and degrees."""
     table = Table("", "total", "mean", "least", "most", title=escape(dataset.name))
     for column in table.columns[1:]:
@@ -42,7 +42,7 @@ def size_table(dataset: Dataset, part: Part) -> Table:
     return table
 
 
-def fact_table(dataset: Dataset, part: Part) -> Table:
+def fact_table(dataset: Dataset, part: QuerySet) -> Table:
     """The shape of the graphs, their features and their labels."""
     table = Table(show_header=False)
     for name, value in _facts(dataset, part):
@@ -50,7 +50,7 @@ def fact_table(dataset: Dataset, part: Part) -> Table:
     return table
 
 
-def cost_table(part: Part, seconds: float) -> tuple[Table, str | None]:
+def cost_table(part: QuerySet, seconds: float) -> tuple[Table, str | None]:
     """The cost for each number of layers, and a sentence about those that are left out."""
     # Only the width of the features matters, so they are replaced by views of a single number.
     width = torch.zeros(1, dtype=torch.int32)
@@ -94,7 +94,7 @@ def identity_costs(data: Data, most_layers: int, seconds: float) -> Iterator[Ide
             return
 
 
-def _facts(dataset: Dataset, part: Part) -> Iterator[tuple[str, str]]:
+def _facts(dataset: Dataset, part: QuerySet) -> Iterator[tuple[str, str]]:
     (source, target), num_nodes = part.edge_index, part.owner.numel()
     directed = not is_symmetric(part.edge_index, num_nodes)
     yield "directed", "yes: some edges have no reverse" if directed else "no: every edge has its reverse"
@@ -118,7 +118,7 @@ def _spread(values: Tensor) -> tuple[str, str, str]:
     return f"{values.double().mean():,.1f}", f"{int(values.min()):,}", f"{int(values.max()):,}"
 
 
-def _connected(part: Part) -> str:
+def _connected(part: QuerySet) -> str:
     source, target = part.edge_index
     component = connected_components(source, target, part.owner.numel())  # [nodes]
     size = torch.bincount(component)
@@ -129,7 +129,7 @@ def _connected(part: Part) -> str:
     return "yes" if whole else f"no: {size.numel():,} components, the largest has {int(size.max()):,} nodes"
 
 
-def _labels(dataset: Dataset, part: Part) -> Iterator[tuple[str, str]]:
+def _labels(dataset: Dataset, part: QuerySet) -> Iterator[tuple[str, str]]:
     given = [graph.get("y") for graph in dataset.graphs]
     y = [labels.flatten() for labels in given if isinstance(labels, Tensor)]
     if not y:

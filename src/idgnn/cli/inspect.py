@@ -43,7 +43,7 @@ class Inspect:
         from rich.console import Console
 
         from idgnn.cli.graph_statistics import cost_table, fact_table, size_table
-        from idgnn.tasks.part import stack
+        from idgnn.tasks.query_set import stack
 
         if self.picture is None and (self.graph is not None or self.node is not None):
             raise ValueError("--graph and --node are for a picture. Add --picture FILE.png, or leave them out.")

@@ -45,7 +45,7 @@ class NewGraphs:
         if self.pairs is None:
             return run, graphs, None
         # The table has sources and targets; the network expects the node that is read, then the one that is colored.
-        rows = [("source", "target").index(end) for end in run.task.ends]
+        rows = [("source", "target").index(end) for end in run.pair_columns]
         return run, graphs, [each[rows] for each in read_pairs(self.pairs, graphs)]
 
 
@@ -65,7 +65,7 @@ class Predict(NewGraphs):
 
     def __call__(self) -> None:
         """Writes a row for each query."""
-        from idgnn.training.tables import check_format, write_table
+        from idgnn.training.prediction_tables import check_format, write_table
 
         check_format(self.output)
         run, graphs, pairs = self.load()
@@ -97,7 +97,7 @@ class Embed(NewGraphs):
     def __call__(self) -> None:
         """Writes a row for each node or pair."""
         from idgnn.training.partial import discard
-        from idgnn.training.tables import Table, check_format, write_table
+        from idgnn.training.prediction_tables import PredictionTable, check_format, write_table
 
         check_format(self.output)
         run, graphs, pairs = self.load()
@@ -115,7 +115,7 @@ class Embed(NewGraphs):
             print("Stopped. The same command continues where it stopped.")
             raise
         if self.output.suffix == ".npz":
-            numbers: Table = {"embedding": list(embedding.numpy())}
+            numbers: PredictionTable = {"embedding": list(embedding.numpy())}
         else:
             numbers = {f"e{i}": column.tolist() for i, column in enumerate(embedding.unbind(1))}
         write_table({**queries, **numbers}, self.output)

@@ -14,9 +14,8 @@ from idgnn.choices import TaskName
 from idgnn.cli.arguments import Name, OwnFiles
 from idgnn.graphs.sources import FileSource, Selection
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.settings import TaskOptions, TaskSettings
-from idgnn.training.options import TrainOptions
-from idgnn.training.settings import RunSettings
+from idgnn.tasks.task_settings import TaskOptions, TaskSettings
+from idgnn.training.run_settings import RunSettings, TrainOptions
 
 if TYPE_CHECKING:
     from idgnn.training.trained import Run
@@ -66,7 +65,7 @@ class Train:
 
     def _jobs(self) -> list[tuple[RunSettings, Path]]:
         """The settings and the folder of each run."""
-        from idgnn.training.record import RunFolder
+        from idgnn.training.run_folder import RunFolder
 
         if self.resume is not None:
             if replace(self, resume=None, track=None) != Train():
@@ -85,12 +84,12 @@ class Train:
 
     def _train(self, settings: RunSettings, folder: Path, first: bool) -> Run:
         from idgnn.cli.training_display import TrainingProgress
-        from idgnn.training.callbacks import tracker
+        from idgnn.training.callbacks import make_tracker
         from idgnn.training.train import train
 
         callbacks = []
         if first:  # of several processes one shows the progress
-            callbacks = [TrainingProgress(folder), *([] if self.track is None else [tracker(self.track, folder)])]
+            callbacks = [TrainingProgress(folder), *([] if self.track is None else [make_tracker(self.track, folder)])]
         return train(
             settings.data,
             settings.task,

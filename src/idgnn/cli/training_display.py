@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from idgnn.training.callbacks import Callback
-from idgnn.training.epoch import Epoch
 from idgnn.training.processes import command
+from idgnn.training.run_folder import Epoch
 from idgnn.training.trained import Run
 
 PICTURE = "curves.png"

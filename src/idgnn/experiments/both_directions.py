@@ -14,7 +14,7 @@ from idgnn.models.predictor import Predictor
 from idgnn.models.predictor import build as build_predictor
 from idgnn.models.prepared import Prepared
 from idgnn.tasks.problem import Problem
-from idgnn.training.settings import RunSettings
+from idgnn.training.run_settings import RunSettings
 
 
 class BothEncoder(IDGNN):

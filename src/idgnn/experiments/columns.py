@@ -11,12 +11,11 @@ from idgnn.experiments.models import BOTH, PAPER, WALKS, Model
 from idgnn.experiments.spec import Protocol, Spec, TrainJob, Variant
 from idgnn.graphs.sources import Selection
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.settings import TaskSettings
-from idgnn.training.options import TrainOptions
-from idgnn.training.settings import RunSettings
+from idgnn.tasks.task_settings import TaskSettings
+from idgnn.training.run_settings import RunSettings, TrainOptions
 
 # Epochs between two deals of the graphs into batches: steps are recorded as CUDA graphs, one for each batch.
-REDEAL = 20
+RESHUFFLE_EVERY = 20
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Column:
                 epochs=self.epochs,
                 batch_size=self.batch_size,
                 eval_every=max(self.epochs // 50, 1),
-                redeal=1 if self.task == "link-prediction" else REDEAL,
+                reshuffle_every=1 if self.task == "link-prediction" else RESHUFFLE_EVERY,
             ),
             Selection(),
             seed,
@@ -85,7 +84,7 @@ class Column:
                 lr=self.released_lr,
                 schedule=self.released_schedule,
                 eval_every=max(epochs // 50, 1),
-                redeal=1 if self.task == "link-prediction" else REDEAL,
+                reshuffle_every=1 if self.task == "link-prediction" else RESHUFFLE_EVERY,
             ),
             Selection(self.released_min_nodes, 200 if small else 0, self.released_smallest),
             seed,

@@ -19,9 +19,8 @@ from idgnn.experiments.spec import Job, MeasureJob, TrainJob, job_as_dict
 from idgnn.graphs.catalog import CATALOG
 from idgnn.graphs.sources import Selection
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.settings import TaskSettings
-from idgnn.training.options import TrainOptions
-from idgnn.training.settings import RunSettings
+from idgnn.tasks.task_settings import TaskSettings
+from idgnn.training.run_settings import RunSettings, TrainOptions
 
 GIB = 2**30
 _START = {"cpu": 3.0, "gpu": 8.0}  # seconds to read the data, make the labels and match the width

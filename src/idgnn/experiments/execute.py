@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from idgnn.experiments.record import Record
 from idgnn.experiments.spec import Job, MeasureJob, TrainJob, job_as_dict, key_of
-from idgnn.training.processor import processor
-from idgnn.training.record import versions
-from idgnn.training.settings import RunSettings
+from idgnn.training.environment import processor, versions
+from idgnn.training.run_settings import RunSettings
 
 if TYPE_CHECKING:
     from idgnn.graphs.dataset import Dataset
@@ -71,7 +70,7 @@ def _train(job: TrainJob, device: str) -> dict[str, Any]:
     if cuda:
         torch.cuda.reset_peak_memory_stats(device)
     # Link prediction has new queries, so other shapes, in every epoch: there is nothing to record.
-    options = replace(settings.training, device=device, record=cuda and settings.task.name != "link-prediction")
+    options = replace(settings.training, device=device, cuda_graphs=cuda and settings.task.name != "link-prediction")
     model: Any = _network(job, problem)
     trainer = Trainer(model, problem, options, settings.seed)
     metric, curve, looks = problem.objective.metric, list[Any](), {}
@@ -145,7 +144,7 @@ def _dataset(settings: RunSettings) -> Dataset:
 
 @lru_cache(maxsize=4)
 def _problem(settings: RunSettings) -> Problem:
-    from idgnn.tasks.make import make_problem
+    from idgnn.tasks.problem import make_problem
 
     task = type(settings.task)(name="node-classification")  # the graphs are the same for all tasks and seeds
     return make_problem(_dataset(replace(settings, task=task, seed=0)), settings.task, settings.seed)

@@ -11,7 +11,7 @@ from idgnn.experiments.execute import needs_all
 from idgnn.experiments.models import EVERY, Model
 from idgnn.experiments.spec import Protocol, Spec, TrainJob
 from idgnn.graphs.catalog import CATALOG
-from idgnn.training.settings import RunSettings
+from idgnn.training.run_settings import RunSettings
 
 Specs = Callable[[Sequence[Model], Protocol, Sequence[int]], list[Spec]]
 

@@ -20,11 +20,11 @@ from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import Predictor, build
 from idgnn.models.prepared import Prepared
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.asked import asked
+from idgnn.tasks.labeled_queries import labeled_queries
 from idgnn.tasks.objective import Classes
-from idgnn.tasks.part import Part, stack
-from idgnn.tasks.settings import TaskSettings
-from idgnn.training.recording import Recorder
+from idgnn.tasks.query_set import QuerySet, stack
+from idgnn.tasks.task_settings import TaskSettings
+from idgnn.training.cuda_graphs import CudaGraphCache
 
 Call = Callable[[bool], Tensor]
 """Forward, and backward too if it is asked for."""
@@ -86,15 +86,15 @@ def _figures(times: dict[str, list[float]]) -> dict[str, dict[str, float]]:
     }
 
 
-def _batch(dataset: str, number: int, seed: int) -> Part:
+def _batch(dataset: str, number: int, seed: int) -> QuerySet:
     graphs = load(dataset).graphs
     if not 0 < number <= len(graphs):
         raise ValueError(f"graphs is {number}, expected a number from 1 to {len(graphs)}, the graphs of {dataset}.")
     chosen = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(seed))[:number].tolist()
-    return stack("graph", [graphs[i] for i in chosen], None, [asked(graphs[i], _TASK).target for i in chosen])
+    return stack("graph", [graphs[i] for i in chosen], None, [labeled_queries(graphs[i], _TASK).target for i in chosen])
 
 
-def _ready(model: Predictor, part: Part, ego: bool) -> Prepared:
+def _ready(model: Predictor, part: QuerySet, ego: bool) -> Prepared:
     """What a network is run on: the batch, or for each node a copy of its ego network (Algorithm 1)."""
     encoder = model.encoder
     if not ego or encoder.identity == "full":
@@ -105,7 +105,7 @@ def _ready(model: Predictor, part: Part, ego: bool) -> Prepared:
     return replace(plain, plan=whole(rows, encoder.num_layers, part.edge_index.size(1)))
 
 
-def _call(model: Predictor, ready: Prepared, part: Part, objective: Classes) -> Call:
+def _call(model: Predictor, ready: Prepared, part: QuerySet, objective: Classes) -> Call:
     target = part.target
     assert target is not None
 
@@ -120,7 +120,7 @@ def _call(model: Predictor, ready: Prepared, part: Part, objective: Classes) -> 
 
 
 def _replayed(call: Call) -> Call:
-    recorder = Recorder()
+    recorder = CudaGraphCache()
     return lambda backward: recorder.run(backward, lambda: backward, call)
 
 

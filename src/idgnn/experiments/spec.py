@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from idgnn.training.settings import RunSettings
+from idgnn.training.run_settings import RunSettings
 
 Protocol = Literal["text", "released"]
 """`text` follows the paper, and the released code where it is silent; `released` follows the released settings."""
@@ -17,7 +17,7 @@ Variant = Literal["idgnn", "released", "walks", "both-directions", "pgnn"]
 directions of a pair averaged, P-GNN."""
 
 
-_WHERE_IT_RUNS = ("device", "record", "compile", "workers")
+_WHERE_IT_RUNS = ("device", "cuda_graphs", "compile", "workers")
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def workers_on(device: str, number: int | None = None) -> Workers:
     """As many processes as do well there: on all GPUs for `cuda`, and for `auto` if there are any."""
     import torch
 
-    from idgnn.training.devices import choose_device
+    from idgnn.training.processes import choose_device
 
     gpus = torch.cuda.device_count() if device in ("auto", "cuda") else 0
     devices = tuple(f"cuda:{i}" for i in range(gpus)) or (str(choose_device(device)),)

@@ -1,1 +1,1 @@
-"""What is asked: of nodes, of pairs of nodes, of graphs; what an answer costs, and how answers are measured."""
+"""Tasks: the labels, queries, loss, metrics and class names of each, one file per task."""

@@ -1,1 +1,1 @@
-"""One loop in plain PyTorch, its options, and the folder that every run leaves behind."""
+"""The training loop in plain PyTorch, its options, and the folder that every run writes."""

@@ -15,7 +15,7 @@ from idgnn.identity.cost import TooLargeError
 from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.schedule import Schedule
 from idgnn.models.prepared import Prepared, PreparedGraphs
-from idgnn.tasks.part import Part
+from idgnn.tasks.query_set import QuerySet
 
 
 class Encoder(Protocol):
@@ -60,7 +60,7 @@ class Batches:
         encoder: What they are prepared for.
     """
 
-    def __init__(self, part: Part, encoder: Encoder) -> None:
+    def __init__(self, part: QuerySet, encoder: Encoder) -> None:
         self.part, self.encoder = part, encoder
         self.whole: PreparedGraphs | None = None
         try:
@@ -100,7 +100,7 @@ class Batches:
         """Of each graph, on the CPU."""
         return torch.bincount(self.part.query_owner, minlength=self.part.num_graphs).cpu()
 
-    def _prepare(self, part: Part) -> Prepared:
+    def _prepare(self, part: QuerySet) -> Prepared:
         with warnings.catch_warnings():
             # Most pairs that are no edges lie far apart; that they do is part of the task.
             warnings.simplefilter("ignore", UnreachedColorWarning)

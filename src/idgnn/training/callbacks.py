@@ -1,27 +1,26 @@
-"""Who wants to know how a run goes: progress bars and experiment trackers."""
+"""Callbacks of a run: experiment trackers here, progress bars in :mod:`idgnn.cli`. Imports no PyTorch."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from idgnn.training.epoch import Epoch
-
-TrackerName = Literal["tensorboard", "wandb", "mlflow"]
+from idgnn.choices import Tracker
+from idgnn.training.run_folder import Epoch
 
 
 class Callback:
-    """Told about a run as it goes; what is not of interest is not overridden."""
+    """Called during a run; the methods do nothing unless overridden."""
 
     def begin(self, record: dict[str, Any], num_parameters: int) -> None:
-        """Before the first epoch: what `run.json` holds."""
+        """Before the first epoch, with the content of `run.json`."""
 
     def epoch(self, epoch: Epoch) -> None:
         """After every epoch."""
 
     def end(self, result: dict[str, Any] | None) -> None:
-        """After the last one, or with `None` if the run was interrupted."""
+        """After the last epoch, or with `None` if the run was interrupted."""
 
 
 def flat(epoch: Epoch) -> dict[str, float]:
@@ -34,14 +33,10 @@ class TensorBoard(Callback):
     """Writes event files into the folder of the run: `tensorboard --logdir runs`."""
 
     def __init__(self, folder: Path) -> None:
-        try:
-            module = import_module("torch.utils.tensorboard.writer")
-        except ImportError:
-            raise ValueError("tracking with TensorBoard needs it: pip install 'idgnn[tensorboard]'.") from None
-        self.writer = module.SummaryWriter(str(folder))
+        self.writer = _imported("torch.utils.tensorboard.writer", "tensorboard").SummaryWriter(str(folder))
 
     def epoch(self, epoch: Epoch) -> None:
-        """A point of every curve."""
+        """Adds a point to every curve."""
         for name, value in flat(epoch).items():
             self.writer.add_scalar(name, value, epoch.epoch)
 
@@ -51,14 +46,10 @@ class TensorBoard(Callback):
 
 
 class WandB(Callback):
-    """Logs to Weights & Biases, as its own environment variables say."""
+    """Logs to Weights & Biases, configured by its environment variables."""
 
     def __init__(self, folder: Path) -> None:
-        try:
-            self.wandb = import_module("wandb")
-        except ImportError:
-            raise ValueError("tracking with Weights & Biases needs it: pip install 'idgnn[wandb]'.") from None
-        self.folder = folder
+        self.wandb, self.folder = _imported("wandb", "wandb"), folder
 
     def begin(self, record: dict[str, Any], num_parameters: int) -> None:
         """Opens a run with all settings."""
@@ -66,7 +57,7 @@ class WandB(Callback):
         self.run = self.wandb.init(project="idgnn", name=self.folder.name, dir=str(self.folder), config=config)
 
     def epoch(self, epoch: Epoch) -> None:
-        """A point of every curve."""
+        """Adds a point to every curve."""
         self.run.log(flat(epoch), step=epoch.epoch)
 
     def end(self, result: dict[str, Any] | None) -> None:
@@ -75,14 +66,10 @@ class WandB(Callback):
 
 
 class MLflow(Callback):
-    """Logs to MLflow, as its own environment variables say."""
+    """Logs to MLflow, configured by its environment variables."""
 
     def __init__(self, folder: Path) -> None:
-        try:
-            self.mlflow = import_module("mlflow")
-        except ImportError:
-            raise ValueError("tracking with MLflow needs it: pip install 'idgnn[mlflow]'.") from None
-        self.folder = folder
+        self.mlflow, self.folder = _imported("mlflow", "mlflow"), folder
 
     def begin(self, record: dict[str, Any], num_parameters: int) -> None:
         """Opens a run with all settings."""
@@ -93,8 +80,8 @@ class MLflow(Callback):
             self.mlflow.log_params({f"{group}.{name}".rstrip("."): value for name, value in named.items()})
 
     def epoch(self, epoch: Epoch) -> None:
-        """A point of every curve."""
-        # "@" is not allowed in its names.
+        """Adds a point to every curve."""
+        # MLflow does not allow "@" in names.
         self.mlflow.log_metrics({k.replace("@", "_at_"): v for k, v in flat(epoch).items()}, step=epoch.epoch)
 
     def end(self, result: dict[str, Any] | None) -> None:
@@ -102,6 +89,13 @@ class MLflow(Callback):
         self.mlflow.end_run("FINISHED" if result else "KILLED")
 
 
-def tracker(name: TrackerName, folder: Path) -> Callback:
-    """The tracker of that name."""
+def make_tracker(name: Tracker, folder: Path) -> Callback:
+    """The tracker of that name, for the run in a folder."""
     return {"tensorboard": TensorBoard, "wandb": WandB, "mlflow": MLflow}[name](folder)
+
+
+def _imported(module: str, extra: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ValueError(f"tracking with {extra} needs a package: pip install 'idgnn[{extra}]'.") from None

@@ -14,14 +14,14 @@ from idgnn.training.processes import command
 from idgnn.training.trainer import Trainer
 from idgnn.writing import replacing
 
-_SLOTS = ("step", "exp_avg", "exp_avg_sq")  # what Adam keeps for each weight
+_ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")  # for each weight
 
 
 def save_checkpoint(trainer: Trainer, path: Path) -> None:
-    """Writes all that changes while training: weights, what Adam keeps, the epoch, the batch size, the best epoch."""
+    """Writes everything that training changes: weights, the state of Adam, epoch, batch size, best epoch."""
     tensors = {f"model/{name}": tensor for name, tensor in trainer.model.state_dict().items()}
     for number, slots in trainer.optimizer.state_dict()["state"].items():
-        tensors |= {f"adam/{number}/{name}": slots[name] for name in _SLOTS}
+        tensors |= {f"adam/{number}/{name}": slots[name] for name in _ADAM_STATE}
     tensors |= {f"best/{name}": tensor for name, tensor in trainer.best_weights.items()}
     progress = {
         "epoch": trainer.epoch,
@@ -35,7 +35,7 @@ def save_checkpoint(trainer: Trainer, path: Path) -> None:
 
 
 def load_checkpoint(trainer: Trainer, path: Path) -> None:
-    """Brings a trainer, made with the same settings, to where :func:`save_checkpoint` left it."""
+    """Restores the state that :func:`save_checkpoint` wrote, in a trainer with the same settings."""
     try:
         with safe_open(path, "pt", device=str(trainer.device)) as file:
             progress = json.loads(file.metadata()["progress"])
@@ -55,12 +55,12 @@ def load_checkpoint(trainer: Trainer, path: Path) -> None:
     trainer.best_weights = _under("best/", tensors)
     trainer.epoch, trainer.batch_size = progress["epoch"], progress["batch_size"]
     trainer.best_epoch, trainer.best_score = progress["best_epoch"], progress["best_score"]
-    before, now = progress.get("processes", trainer.processes.size), trainer.processes.size
+    before, now = progress["processes"], trainer.processes.size
     if before != now and trainer.processes.first:
         warnings.warn(
-            f"the number of processes was {before} so far and is {now} from here on. BatchNorm takes its statistics "
-            f"over the share of each, so the run will not end as it would have. To go on as before: {command(before)} "
-            f"train --resume {path.parent}",
+            f"the run was trained by {before} processes and continues with {now}. BatchNorm takes its statistics over "
+            f"the share of each, so the result will differ. To continue as before: {command(before)} train --resume "
+            f"{path.parent}",
             stacklevel=2,
         )
 

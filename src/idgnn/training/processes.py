@@ -1,7 +1,7 @@
-"""Training by several processes, which `torchrun` starts: who is there, who does what, and how results come together.
+"""The device of a run, and the processes that `torchrun` starts.
 
-Every process has all data and an equal copy of the network. Each takes a share of every batch and of all that is
-evaluated; gradients are averaged, answers are put together, and the first process alone writes.
+Every process has all data and a copy of the network. Each computes a share of every batch and of every evaluation;
+gradients are averaged, predictions are gathered, and only the first process writes files.
 """
 
 from __future__ import annotations
@@ -18,27 +18,29 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from idgnn.identity.cost import TooLargeError
+
 _SET_BY_TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 @dataclass(frozen=True)
 class Processes:
-    """Those that train one network together, and which of them this one is."""
+    """The number of processes that train a network together, and the rank of this one."""
 
     rank: int = 0
     size: int = 1
 
     @property
     def first(self) -> bool:
-        """Whether this one writes files and tells the user."""
+        """Whether this process writes files and prints."""
         return self.rank == 0
 
     def share(self, items: Tensor) -> Tensor:
-        """What this process does of some items. The shares of all, one after the other, are the items."""
+        """The items of this process. The shares of all processes, concatenated, are the items."""
         return items if self.size == 1 else items.tensor_split(self.size)[self.rank]
 
     def gather(self, rows: Sequence[Tensor]) -> Tensor:
-        """The rows `[some, channels]` of all processes, one after the other, to each of them."""
+        """The rows `[some, channels]` of all processes, concatenated, in every process."""
         if self.size == 1:
             return torch.cat(list(rows))
         own = torch.cat(list(rows)) if rows else torch.empty(0, 0)
@@ -46,7 +48,7 @@ class Processes:
         sizes = [torch.zeros(2, dtype=torch.long, device=device) for _ in range(self.size)]
         dist.all_gather(sizes, torch.tensor(own.shape, device=device))
         shapes = torch.stack(sizes).cpu()
-        # Processes hand over tensors of one size, so shares are filled up to the largest.
+        # all_gather takes tensors of one size, so shares are padded to the largest.
         longest, width = shapes.amax(0).tolist()
         padded = torch.zeros(longest, width, device=device)
         padded[: own.size(0), : own.size(1)] = own
@@ -61,86 +63,115 @@ class Processes:
         return value
 
     def wait(self) -> None:
-        """Until all have come here."""
+        """Waits until all processes have called this."""
         if self.size > 1:
             dist.barrier()
 
     @contextmanager
     def one_before_others(self) -> Iterator[None]:
-        """The first process does something, and then the others do, who find the files that it has left."""
+        """The first process runs the block before the others, which find the files that it has written."""
         if not self.first:
             self.wait()
         try:
             yield
-        finally:  # after an error too: the others come upon it themselves, and say what it is
+        finally:  # after an error too: the others will meet it themselves
             if self.first:
                 self.wait()
 
     def parallel(self, network: nn.Module) -> nn.Module:
-        """The network with gradients that are averaged over all processes."""
+        """The network with gradients averaged over all processes."""
         if self.size == 1:
             return network
-        # Statistics of BatchNorm are each process's own until the end of an epoch. PyTorch gave this a new name.
-        named = signature(DistributedDataParallel).parameters
-        kept_apart: dict[str, Any] = {
-            "forward_sync_buffers" if "forward_sync_buffers" in named else "broadcast_buffers": False
-        }
-        return DistributedDataParallel(network, **kept_apart)
+        # Each process has BatchNorm statistics of its own until the end of an epoch. PyTorch renamed this argument.
+        parameters = signature(DistributedDataParallel).parameters
+        name = "forward_sync_buffers" if "forward_sync_buffers" in parameters else "broadcast_buffers"
+        no_sync: dict[str, Any] = {name: False}
+        return DistributedDataParallel(network, **no_sync)
 
     def weighted(self, loss: Tensor, weight: float, network: nn.Module) -> Tensor:
-        """What a process differentiates: its loss, with the weight of its share among those of all."""
+        """The loss that a process differentiates: its own, with the weight of its share of the batch."""
         if self.size == 1:
             return loss
-        # All weights take part in all processes, also where a share has no colored message for some of them. Weights
-        # that no share has a message for get a gradient of 0, where one process alone would leave them without one.
+        # DistributedDataParallel needs a gradient of every weight in every process, but a share may have no colored
+        # message. Weights without a message in any share get a gradient of 0; in a single process they get none.
         return weight * loss + 0 * torch.stack([parameter.sum() for parameter in network.parameters()]).sum()
 
     def average_statistics(self, network: nn.Module) -> None:
-        """Gives all processes the mean of the running statistics of BatchNorm, so that all evaluate alike."""
+        """Averages the running statistics of BatchNorm over all processes, so that all evaluate the same network."""
         if self.size > 1:
             for values in network.buffers():
                 if values.is_floating_point():
                     self.sum(values).div_(self.size)
 
 
-ALONE = Processes()
+SINGLE_PROCESS = Processes()
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of that name; `"auto"` is a GPU if there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError):  # its message lists twenty kinds of devices
+        raise _unusable(name, "there is none of that name; GPUs are called cuda or cuda:1") from None
+    if device.type == "mps":
+        raise _unusable(name, "it has no 64-bit numbers, which counts and metrics need")
+    if device.type == "meta":
+        raise _unusable(name, "it holds no numbers")
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:  # PyTorch without CUDA asserts
+        raise _unusable(name, str(error).splitlines()[0]) from None
+    return device
+
+
+def _unusable(name: str, reason: str) -> ValueError:
+    return ValueError(f"device {name!r} cannot be used here ({reason}). Use cpu, or auto to choose one.")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error means that memory is full: that of a GPU, of the CPU, or by our own estimate."""
+    if isinstance(error, (torch.OutOfMemoryError, TooLargeError, MemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
 
 
 def device_name(name: str, processes: Processes) -> str:
-    """The device that this process uses when the user asks for `name`: of several GPUs each process has its own."""
+    """The device of this process if the user asks for `name`: each of several processes has a GPU of its own."""
     if processes.size == 1 or name not in ("auto", "cuda"):
         return name
     if name == "auto" and not torch.cuda.is_available():
         return "cpu"
-    number, there = int(os.environ.get("LOCAL_RANK", processes.rank)), torch.cuda.device_count()
-    if number >= there:
+    rank, num_gpus = int(os.environ.get("LOCAL_RANK", processes.rank)), torch.cuda.device_count()
+    if rank >= num_gpus:
         raise ValueError(
-            f"process {number} on this machine has no GPU of its own: there are {there}. Start at most so many "
+            f"process {rank} on this machine has no GPU of its own: there are {num_gpus}. Start at most that many "
             "(torchrun --nproc-per-node), or train on the CPU (device cpu)."
         )
-    return f"cuda:{number}"
+    return f"cuda:{rank}"
 
 
 def _started_by_torchrun() -> int:
-    """How many processes it started, this one among them; 1 if it did not."""
+    """The number of processes that torchrun started, including this one; 1 if it did not."""
     return int(os.environ["WORLD_SIZE"]) if all(name in os.environ for name in _SET_BY_TORCHRUN) else 1
 
 
 def command(processes: int | None = None) -> str:
-    """How so many processes are started on the command line; unless said, as many as torchrun started here."""
+    """The command that starts this many processes; by default as many as torchrun started here."""
     size = _started_by_torchrun() if processes is None else processes
     return "idgnn" if size == 1 else f"torchrun --nproc-per-node {size} -m idgnn"
 
 
 @contextmanager
 def joined(device: str) -> Iterator[Processes]:
-    """The processes that torchrun started, this one among them; alone if it was not torchrun that started it."""
+    """The processes that torchrun started, or this single process if torchrun did not start it."""
     if dist.is_available() and dist.is_initialized():
         yield Processes(dist.get_rank(), dist.get_world_size())
         return
     size = _started_by_torchrun()
     if size == 1:
-        yield ALONE
+        yield SINGLE_PROCESS
         return
     processes = Processes(int(os.environ["RANK"]), size)
     chosen = torch.device(device_name(device, processes))
@@ -148,5 +179,5 @@ def joined(device: str) -> Iterator[Processes]:
         torch.cuda.set_device(chosen)
     dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
     yield processes
-    # Not after an error: the others may wait for this process, and are ended by torchrun when it ends.
+    # Not after an error: the others may be waiting for this process, and torchrun ends them when it ends.
     dist.destroy_process_group()

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.large_graph import LargeGraph
-from idgnn.tasks.part import Part
+from idgnn.tasks.query_set import QuerySet
 from idgnn.training.batches import GraphBatch
 from idgnn.training.preparing import Order, Preparer
 from idgnn.training.seeds import seed_of
@@ -28,7 +28,7 @@ class RootBatches:
         device: Where batches go.
     """
 
-    part: Part
+    part: QuerySet
     preparer: Preparer
     fanout: tuple[int, ...]
     device: torch.device
@@ -67,13 +67,13 @@ class RootSource:
 
     def __init__(self, encoder: IDGNN, workers: int, device: torch.device) -> None:
         self.encoder, self.workers, self.device = encoder, workers, device
-        self._held: list[tuple[Part, Preparer]] = []
+        self._held: list[tuple[QuerySet, Preparer]] = []
 
-    def batches(self, part: Part, fanout: tuple[int, ...] = ()) -> RootBatches:
+    def batches(self, part: QuerySet, fanout: tuple[int, ...] = ()) -> RootBatches:
         """Of a part, on the CPU."""
         return RootBatches(part, self._preparer(part), fanout, self.device)
 
-    def _preparer(self, part: Part) -> Preparer:
+    def _preparer(self, part: QuerySet) -> Preparer:
         for known, preparer in self._held:
             if known.x is part.x and known.edge_index is part.edge_index:  # the same graph, asked other questions
                 return preparer

@@ -1,4 +1,4 @@
-"""From a dataset and settings to a trained network and the record of how it came about."""
+"""From a dataset and settings to a trained network and the folder of its run."""
 
 from __future__ import annotations
 
@@ -22,25 +22,28 @@ from idgnn.graphs.sources import FileSource, Selection
 from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import Predictor, build
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.make import make_problem
-from idgnn.tasks.part import Part, as_list
-from idgnn.tasks.problem import Problem
-from idgnn.tasks.settings import TaskSettings
-from idgnn.training.answers import Answers
+from idgnn.tasks.problem import TASKS, Problem, make_problem
+from idgnn.tasks.query_set import QuerySet, as_list
+from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.callbacks import Callback
 from idgnn.training.checkpoint import load_checkpoint, save_checkpoint
-from idgnn.training.epoch import Epoch
-from idgnn.training.options import TrainOptions
+from idgnn.training.evaluation import Predictions
+from idgnn.training.prediction_tables import (
+    PredictionTable,
+    class_names_of,
+    prediction_columns,
+    query_columns,
+    write_table,
+)
 from idgnn.training.processes import Processes, joined
-from idgnn.training.record import PREDICTIONS, RunFolder
+from idgnn.training.run_folder import PREDICTIONS, Epoch, RunFolder
+from idgnn.training.run_settings import RunSettings, TrainOptions
 from idgnn.training.seeds import seed_of
-from idgnn.training.settings import RunSettings
-from idgnn.training.tables import Table, answer_columns, named, query_columns, write_table
 from idgnn.training.trained import Run
 from idgnn.training.trainer import Trainer
 
-PYTHON = "python"  # what stands in the settings for graphs that were handed over in Python
-GRAPHS = "the graphs"  # what sentences call them
+PYTHON = "python"  # the name, in settings, of graphs that were passed in Python
+GRAPHS = "the graphs"  # their name in error messages
 
 
 def train(
@@ -57,19 +60,19 @@ def train(
 ) -> Run:
     """Trains a network on a dataset by name, on files, or on graphs.
 
-    Started by `torchrun`, it trains by all processes together. Each of them returns the run; the first alone writes
-    and calls back.
+    Started by `torchrun`, all processes train together. Each of them returns the run; only the first one writes files
+    and calls the callbacks.
 
     Args:
         data: The name of a dataset, files, a graph or graphs.
-        task: What is predicted, by name or with all its settings.
+        task: The task, by name or with all its settings.
         model: The network.
         training: How it is trained.
         selection: Which graphs are used.
-        seed: Of the split, the first weights, and all that is random in training.
-        folder: Where the run is recorded; `None` keeps it in memory alone.
-        resume: Whether to go on with the run in `folder`, which must have the same settings and data.
-        callbacks: Are told how it goes.
+        seed: Determines the split, the initial weights, and all randomness in training.
+        folder: The folder that the run is written to; `None` writes nothing.
+        resume: Whether to continue the run in `folder`, which must have the same settings and data.
+        callbacks: Called before the first epoch, after each epoch and at the end.
 
     Example:
         >>> from idgnn.graphs.synthetic import random_regular
@@ -83,32 +86,27 @@ def train(
         raise ValueError(f"seed is {seed!r}, expected a whole number from 0 to 2^63 - 1.")
     task = task if isinstance(task, TaskSettings) else TaskSettings(name=task)
     settings = RunSettings(
-        source,
-        task,
-        model or ModelSettings(),
-        training or TrainOptions(),
-        selection or Selection(),
-        seed,
+        source, task, model or ModelSettings(), training or TrainOptions(), selection or Selection(), seed
     )
     files = None if folder is None else RunFolder(Path(folder))
     if files is None and resume:
-        raise ValueError("resume goes on with the run in a folder, but no folder was given. Name it.")
+        raise ValueError("resume continues the run in a folder, but no folder was given. Name it.")
     with joined(settings.training.device) as processes:
-        with processes.one_before_others():  # what has to be downloaded or cached is there for the others
+        with processes.one_before_others():  # one process downloads and caches for all
             given = None if isinstance(data, str | FileSource) else Dataset(GRAPHS, as_list(data))
             dataset = read_data(settings) if given is None else _selected(given, settings.selection)
         if not processes.first:
             return _train(settings, dataset, files, resume, (), processes)
-        with nullcontext() if files is None else files.alone():
+        with nullcontext() if files is None else files.lock():
             return _train(settings, dataset, files, resume, callbacks, processes)
 
 
 def read_data(settings: RunSettings) -> Dataset:
-    """The graphs that settings name."""
+    """The graphs that the settings name."""
     if isinstance(settings.data, str):
         dataset = load(settings.data)
     else:
-        quantity = settings.task.name.endswith("regression")
+        quantity = TASKS[settings.task.name].quantity
         dataset = read_files(settings.data, quantity=quantity)
     return _selected(dataset, settings.selection)
 
@@ -135,27 +133,14 @@ def _train(
     torch.manual_seed(seed_of(settings.seed, "weights"))
     objective = problem.objective
     model = build(settings.model, problem.level, problem.in_channels, objective.num_outputs, problem.edge_dim)
-    record = {
-        "dataset": {
-            "name": dataset.name,
-            "graphs": len(dataset),
-            "checksum": dataset.checksum(),
-            "schema": None if dataset.schema is None else dataset.schema.as_dict(),
-        },
-        "task": {
-            "level": problem.level,
-            "objective": objective.as_dict(),
-            "classes": problem.classes,
-            "weighted": problem.train.edge_weight is not None,
-        },
-    }
+    record = _record(dataset, problem)
     if isinstance(settings.data, FileSource):
-        _say_what_is_not_read(problem, model, settings.model.conv)
+        _warn_of_unused_edge_data(problem, model, settings.model.conv)
     trainer = Trainer(model, problem, settings.training, settings.seed, processes)
     written = files if processes.first else None
     epochs: list[Epoch] = []
     if files is not None and resume:
-        epochs = _go_on(files, settings, record, trainer)
+        epochs = _restore(files, settings, record, trainer)
     elif written is not None:
         written.begin(settings, record["dataset"], record["task"])
     result, begun = None, []
@@ -173,9 +158,9 @@ def _train(
         result = _result(trainer, epochs)
         model = trainer.finish()
         if files is not None:
-            answers = {name: trainer.answer(name) for name in problem.held_out}  # by all processes
+            predictions = {name: trainer.predict(name) for name in problem.held_out}  # by all processes
             if written is not None:
-                write_table(_predictions(answers, problem, dataset, settings.task), written.path / PREDICTIONS)
+                write_table(_prediction_table(predictions, problem, dataset, settings.task), written.path / PREDICTIONS)
                 model.save(written.path)
                 written.finish(result)
             processes.wait()
@@ -197,11 +182,29 @@ def _train(
     )
 
 
+def _record(dataset: Dataset, problem: Problem) -> dict[str, dict[str, Any]]:
+    """The entries of `run.json` about the data and the task."""
+    return {
+        "dataset": {
+            "name": dataset.name,
+            "graphs": len(dataset),
+            "checksum": dataset.checksum(),
+            "schema": None if dataset.schema is None else dataset.schema.as_dict(),
+        },
+        "task": {
+            "level": problem.level,
+            "objective": problem.objective.as_dict(),
+            "classes": problem.classes,
+            "weighted": problem.train.edge_weight is not None,
+        },
+    }
+
+
 def _standardized(problem: Problem, schema: Schema) -> Problem:
     """The problem with standardized features; parts that share a graph still share its features."""
     done: dict[int, Tensor] = {}
 
-    def part(given: Part) -> Part:
+    def part(given: QuerySet) -> QuerySet:
         values: dict[str, Tensor] = {}
         for name, columns in (("x", schema.node), ("edge_attr", schema.edge)):
             features = getattr(given, name)
@@ -228,15 +231,15 @@ def _warn_of_integers(dataset: Dataset) -> None:
             )
 
 
-def _say_what_is_not_read(problem: Problem, model: Predictor, conv: str) -> None:
+def _warn_of_unused_edge_data(problem: Problem, model: Predictor, conv: str) -> None:
     if problem.train.edge_attr is not None and not model.encoder.takes("edge_attr"):
         warnings.warn(f"the edges have features, which {conv} does not read; gine does.", stacklevel=2)
     if problem.train.edge_weight is not None and not model.encoder.takes("edge_weight"):
         warnings.warn(f"the edges have weights, which {conv} does not read; gcn does.", stacklevel=2)
 
 
-def _go_on(files: RunFolder, settings: RunSettings, record: dict[str, Any], trainer: Trainer) -> list[Epoch]:
-    """Brings the trainer to where the run was stopped; returns the epochs up to there."""
+def _restore(files: RunFolder, settings: RunSettings, record: dict[str, Any], trainer: Trainer) -> list[Epoch]:
+    """Restores the state of the trainer after the last saved epoch; returns the epochs up to it."""
     written = files.read()
     if written["result"] is not None:
         raise ValueError(f"the run in {files.path} is finished. Start another in a new folder to train longer.")
@@ -248,14 +251,14 @@ def _go_on(files: RunFolder, settings: RunSettings, record: dict[str, Any], trai
         )
     if files.checkpoint.is_file():
         load_checkpoint(trainer, files.checkpoint)
-    trainer.processes.wait()  # from here on the first one writes
+    trainer.processes.wait()  # all have read the files before the first one writes
     if trainer.processes.first:
-        return files.forget_after(trainer.epoch)
+        return files.discard_after(trainer.epoch)
     return [epoch for epoch in files.epochs() if epoch.epoch <= trainer.epoch]
 
 
 def _result(trainer: Trainer, epochs: list[Epoch]) -> dict[str, Any]:
-    """What a run comes to: the metrics at the last epoch, and at the best one on the validation part."""
+    """The metrics at the last epoch and at the best one on the validation part, and the size of the network."""
     best = next(epoch for epoch in epochs if epoch.epoch == (trainer.best_epoch or epochs[-1].epoch))
     return {
         "metric": trainer.problem.objective.metric,
@@ -267,18 +270,19 @@ def _result(trainer: Trainer, epochs: list[Epoch]) -> dict[str, Any]:
     }
 
 
-def _predictions(said: Mapping[str, Answers], problem: Problem, dataset: Dataset, task: TaskSettings) -> Table:
-    """What the network says about everything that was held out, beside what is true."""
+def _prediction_table(
+    predictions: Mapping[str, Predictions], problem: Problem, dataset: Dataset, task: TaskSettings
+) -> PredictionTable:
+    """The predictions for all held-out queries, with their labels."""
     classes = problem.classes
     found: dict[str, list[Any]] = {}
     for name, part in problem.held_out.items():
-        answers, ids = said[name], problem.graph_ids[name]
-        assert answers.target is not None
+        predicted, ids = predictions[name], problem.graph_ids[name]
         table = {
-            "part": [name] * answers.target.numel(),
-            **query_columns(part, [dataset.graphs[i] for i in ids], ids, task.ends),
-            "label": named(answers.target, classes),
-            **answer_columns(problem.objective.read(answers.out), classes),
+            "part": [name] * predicted.target.numel(),
+            **query_columns(part, [dataset.graphs[i] for i in ids], ids, TASKS[task.name].pair_columns),
+            "label": class_names_of(predicted.target, classes),
+            **prediction_columns(problem.objective.read(predicted.out), classes),
         }
         for column, values in table.items():
             found.setdefault(column, []).extend(values)

@@ -1,4 +1,4 @@
-"""A trained network and all that is needed to use it on other graphs."""
+"""A trained network, with everything that is needed to use it on other graphs."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from idgnn.identity.queries import as_tensor
 from idgnn.models.embedding import EmbeddingBar
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.predictor import Predictor
-from idgnn.tasks.objective import Objective, from_dict
-from idgnn.tasks.part import Part, as_list, stack
-from idgnn.tasks.settings import TaskSettings
-from idgnn.training.answers import answer
-from idgnn.training.devices import choose_device
-from idgnn.training.epoch import Epoch
+from idgnn.tasks.objective import Objective
+from idgnn.tasks.problem import TASKS, objective_from_dict
+from idgnn.tasks.query_set import QuerySet, as_list, stack
+from idgnn.tasks.task_settings import TaskSettings
+from idgnn.training.evaluation import predict_all
 from idgnn.training.partial import embed_partial
-from idgnn.training.record import RunFolder
-from idgnn.training.settings import RunSettings
-from idgnn.training.tables import Table, answer_columns, query_columns
+from idgnn.training.prediction_tables import PredictionTable, prediction_columns, query_columns
+from idgnn.training.processes import choose_device
+from idgnn.training.run_folder import Epoch, RunFolder
+from idgnn.training.run_settings import RunSettings
 
 Network = TypeVar("Network", bound=nn.Module)
-_ROWS = 2**16  # that a head reads at a time: the MLP for pairs is wider than what it reads
+_HEAD_ROWS = 2**16  # rows that a head computes at a time: the MLP for pairs is wider than its input
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,16 @@ class Run:
     task: TaskSettings
     schema: Schema | None
     classes: Sequence[str] | None
-    weighted: bool | None
-    """Whether it was trained on edge weights; `None` if that was not recorded."""
+    weighted: bool
+    """Whether it was trained on edge weights."""
     epochs: list[Epoch]
     result: dict[str, Any]
     folder: Path | None = None
+
+    @property
+    def pair_columns(self) -> tuple[str, str]:
+        """Column names, in tables, of the node of a pair that is read and of the node that is colored."""
+        return TASKS[self.task.name].pair_columns
 
     @staticmethod
     def load(folder: str | Path) -> Run:
@@ -56,24 +61,24 @@ class Run:
         files = RunFolder(Path(folder))
         record = files.read()
         if record["result"] is None:
-            raise ValueError(f"the run in {folder} is not finished. Go on with it: idgnn train --resume {folder}")
+            raise ValueError(f"the run in {folder} is not finished. Continue it: idgnn train --resume {folder}")
         try:
             schema = record["dataset"]["schema"]
             return Run(
                 Predictor.load(folder).eval(),
-                from_dict(record["task"]["objective"]),
+                objective_from_dict(record["task"]["objective"]),
                 RunSettings.from_dict(record["settings"]).task,
                 None if schema is None else Schema.from_dict(schema),
-                record["task"].get("classes"),
-                record["task"].get("weighted"),
+                record["task"]["classes"],
+                record["task"]["weighted"],
                 files.epochs(),
                 record["result"],
                 Path(folder),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(
-                f"{folder} is not as idgnn writes it: its run.json lacks something, or has it in another form "
-                f"({type(error).__name__}: {error}). Train again, or take the folder from where it came."
+                f"run.json in {folder} is incomplete or has another format ({type(error).__name__}: {error}). Train "
+                "again, or copy the folder from its source again."
             ) from None
 
     def predict(
@@ -85,31 +90,35 @@ class Run:
         memory: int | str | None = None,
         device: str = "auto",
         progress: bool = False,
-    ) -> Table:
-        """What the network says about every node, every graph, or the given pairs of each graph: a row for each.
+    ) -> PredictionTable:
+        """Predictions for every node, every graph, or the given pairs of each graph: a row for each.
 
-        It is what the head makes of the embeddings, so a graph may have any size, as for :meth:`embed`.
+        The head is applied to embeddings, so a graph may have any size, as for :meth:`embed`.
 
         Args:
             graphs: One or many.
-            pairs: For each graph the pairs `[2, num_pairs]`, if the network looks at pairs.
+            pairs: For each graph the pairs `[2, num_pairs]`, if the task is about pairs.
             batch_size: Graphs at a time; fewer if memory runs out.
-            memory: What this may take on the device: bytes, or a size such as `"4GiB"`. `None` is half of what is free.
+            memory: Limit of memory on the device: bytes, or a size such as `"4GiB"`. `None` is half of the free memory.
             device: `"cpu"`, `"cuda"`, `"cuda:1"`; `"auto"` takes a GPU if there is one.
-            progress: Whether a bar is shown.
+            progress: Whether to show a progress bar.
         """
-        given, pairs, part = self._asked(graphs, pairs, self.model.level)
-        alone = len(given) == 1  # then the bar is that of its nodes
-        with _on(self.model, device) as model, EmbeddingBar(len(given), progress and not alone, "predicting") as bar:
+        given, queries, part = self._queries(graphs, pairs, self.model.level)
+        single = len(given) == 1  # then the progress bar counts its nodes
+        with _on(self.model, device) as model, EmbeddingBar(len(given), progress and not single, "predicting") as bar:
 
-            def run(some: Part) -> Tensor:
-                out = _read(model, some, _embedded(model.encoder, some, memory, progress and alone))
-                bar.advance(some.num_graphs)
-                return out
+            def outputs(batches: Sequence[Tensor]) -> Iterator[Tensor]:
+                for ids in batches:
+                    some = part
+                    if ids.numel() < len(given):
+                        chosen = None if queries is None else [queries[i] for i in ids]
+                        some = stack(part.level, [given[i] for i in ids], chosen)
+                    yield _apply_head(model, some, _embedded(model.encoder, some, memory, progress and single))
+                    bar.advance(some.num_graphs)
 
-            out = answer(model, run, _Given(part, given, pairs), batch_size).out
-        table = query_columns(part, given, range(len(given)), self.task.ends)
-        return {**table, **answer_columns(self.objective.read(out), self.classes)}
+            out = predict_all(model, outputs, len(given), batch_size)
+        table = query_columns(part, given, range(len(given)), self.pair_columns)
+        return {**table, **prediction_columns(self.objective.read(out), self.classes)}
 
     def embed(
         self,
@@ -120,36 +129,36 @@ class Run:
         device: str = "auto",
         progress: bool = False,
         partial: Path | None = None,
-    ) -> tuple[Table, Tensor]:
-        """Embeddings of every node, or of the given pairs of each graph: what they are of, and `[rows, width]`.
+    ) -> tuple[PredictionTable, Tensor]:
+        """Embeddings of every node, or of the given pairs of each graph: their queries, and `[rows, width]`.
 
         Args:
             graphs: One or many, of any size.
-            pairs: For each graph the pairs `[2, num_pairs]`, if the network looks at pairs.
-            memory: What this may take on the device: bytes, or a size such as `"4GiB"`. `None` is half of what is free.
+            pairs: For each graph the pairs `[2, num_pairs]`, if the task is about pairs.
+            memory: Limit of memory on the device: bytes, or a size such as `"4GiB"`. `None` is half of the free memory.
             device: As for :meth:`predict`.
-            progress: Whether a bar is shown.
-            partial: A file to keep what is done in: the same call goes on with it if it was stopped. Delete it with
+            progress: Whether to show a progress bar.
+            partial: A file for finished rows: the same call continues from it if it was stopped. Delete it with
                 :func:`idgnn.training.partial.discard`.
         """
-        given, _, part = self._asked(graphs, pairs, "pair" if self.model.level == "pair" else "node")
+        given, _, part = self._queries(graphs, pairs, "pair" if self.model.level == "pair" else "node")
         with _on(self.model.encoder, device) as encoder:
             out = _embedded(encoder, part, memory, progress, partial)
-        return query_columns(part, given, range(len(given)), self.task.ends), out
+        return query_columns(part, given, range(len(given)), self.pair_columns), out
 
-    def _asked(
+    def _queries(
         self, given: Data | Sequence[Data], pairs: Sequence[Tensor] | None, level: Level
-    ) -> tuple[list[Data], list[Tensor] | None, Part]:
-        """The graphs and pairs one by one and in one piece, checked against what the network was trained with."""
+    ) -> tuple[list[Data], list[Tensor] | None, QuerySet]:
+        """The graphs and pairs as lists and as a query set, checked against those that the network was trained with."""
         if pairs is None and self.model.level == "pair":
             raise ValueError(
-                f"the network was trained for {self.task.name}: say which pairs of nodes it is to look at. Name them "
-                "with --pairs FILE on the command line, or pairs=[...] in Python."
+                f"the network was trained for {self.task.name}, which predicts pairs of nodes. Name them with --pairs "
+                "FILE on the command line, or pairs=[...] in Python."
             )
         if pairs is not None and self.model.level != "pair":
             raise ValueError(f"the network was trained for {self.task.name}, which is not about pairs of nodes.")
-        graphs, asked = as_list(given), None if pairs is None else [_as_pairs(each) for each in pairs]
-        part = stack(level, graphs, asked)
+        graphs, queries = as_list(given), None if pairs is None else [_as_pairs(each) for each in pairs]
+        part = stack(level, graphs, queries)
         expected = self.model.encoder.in_channels
         if part.x.size(1) != expected:
             raise ValueError(
@@ -157,78 +166,57 @@ class Run:
                 "graphs with the features that it was trained with."
             )
         has = part.edge_weight is not None
-        if self.weighted is not None and has != self.weighted and self.model.encoder.takes("edge_weight"):
+        if has != self.weighted and self.model.encoder.takes("edge_weight"):
             theirs, ours = ("with", "without") if has else ("without", "with")
             raise ValueError(
-                f"the graphs come {theirs} edge weights, but the network was trained {ours} them. Use graphs like "
-                "those that it was trained on."
+                f"the graphs are {theirs} edge weights, but the network was trained {ours} them. Use graphs like those "
+                "that it was trained on."
             )
-        return graphs, asked, part
-
-
-@dataclass(frozen=True)
-class _Given:
-    """Graphs and pairs as they were given, put into one piece batch by batch."""
-
-    part: Part  # all of them
-    graphs: list[Data]
-    pairs: list[Tensor] | None
-
-    @property
-    def num_items(self) -> int:
-        return len(self.graphs)
-
-    def each(self, deals: Sequence[Tensor]) -> Iterator[Part]:
-        for some in deals:
-            if some.numel() == len(self.graphs):
-                yield self.part
-            else:
-                pairs = None if self.pairs is None else [self.pairs[i] for i in some]
-                yield stack(self.part.level, [self.graphs[i] for i in some], pairs)
+        return graphs, queries, part
 
 
 def _as_pairs(given: Any) -> Tensor:
     """The pairs of one graph."""
     pairs = as_tensor(given, "pairs")
     if pairs is None or pairs.dim() != 2 or pairs.size(0) != 2:
-        said = "None" if pairs is None else f"a tensor of shape {list(pairs.shape)}"
+        found = "None" if pairs is None else f"a tensor of shape {list(pairs.shape)}"
         raise ValueError(
-            f"pairs holds {said}, expected for each graph a tensor of shape [2, num_pairs]; if there is one graph, a "
-            "list that holds one tensor."
+            f"pairs holds {found}, expected for each graph a tensor of shape [2, num_pairs]; if there is one graph, a "
+            "list of one tensor."
         )
     return pairs if pairs.numel() else pairs.long()
 
 
 def _embedded(
     encoder: IDGNN,
-    part: Part,
+    part: QuerySet,
     memory: int | str | None,
     progress: bool = False,
     partial: Path | None = None,
 ) -> Tensor:
-    """The embeddings of all that is asked, on the CPU."""
-    if part.queries is not None and part.queries.numel() == 0:  # graphs of which no pairs are named
+    """The embeddings of all queries, on the CPU."""
+    if part.queries is not None and part.queries.numel() == 0:  # no pairs in any graph
         return torch.empty(0, encoder.pair_channels)
     data = Data(part.x, part.edge_index, part.edge_attr, edge_weight=part.edge_weight)
     with warnings.catch_warnings():
-        # As in training: most pairs lie far apart, and that they do is part of the task.
+        # As in training: many pairs are too far apart for the color to arrive, which is part of the task.
         warnings.simplefilter("ignore", UnreachedColorWarning)
         if partial is None:
             return encoder.embed(data, part.queries, memory=memory, progress=progress)
         return embed_partial(encoder, data, part.queries, memory, progress, partial)
 
 
-def _read(model: Predictor, part: Part, h: Tensor) -> Tensor:
-    """What the head makes of embeddings, on the CPU."""
+def _apply_head(model: Predictor, part: QuerySet, h: Tensor) -> Tensor:
+    """The outputs of the head for embeddings, on the CPU."""
     device = next(model.parameters()).device
     if part.level == "graph":
         return model.head(h.to(device), part.owner.to(device), part.num_graphs).cpu()
-    return torch.cat([model.head(rows.to(device)).cpu() for rows in h.split(_ROWS)])
+    return torch.cat([model.head(rows.to(device)).cpu() for rows in h.split(_HEAD_ROWS)])
 
 
 @contextmanager
 def _on(model: Network, device: str) -> Iterator[Network]:
-    """The network on a device; after the block it is back on the CPU, whatever happened in it."""
+    """The network on a device; after the block it is on the CPU again, also after an error."""
     try:
         yield model.to(choose_device(device))
     finally:

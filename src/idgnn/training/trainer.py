@@ -15,85 +15,86 @@ from torch import Tensor, nn
 from idgnn.identity.cost import TooLargeError
 from idgnn.models.large_graph import check_fanout
 from idgnn.models.predictor import Predictor
-from idgnn.tasks.part import Part
 from idgnn.tasks.problem import Problem
-from idgnn.training.answers import Answers, answer, predictions
+from idgnn.tasks.query_set import QuerySet
 from idgnn.training.batches import Batches, GraphBatch
-from idgnn.training.devices import choose_device, is_out_of_memory
-from idgnn.training.epoch import Epoch
-from idgnn.training.norm_statistics import anew
-from idgnn.training.options import TrainOptions
-from idgnn.training.processes import ALONE, Processes, device_name
-from idgnn.training.recording import Recorder
+from idgnn.training.cuda_graphs import CudaGraphCache
+from idgnn.training.evaluation import Predictions, predict_all, reestimate_batchnorm
+from idgnn.training.processes import SINGLE_PROCESS, Processes, choose_device, device_name, is_out_of_memory
 from idgnn.training.root_batches import RootBatches, RootSource
+from idgnn.training.run_folder import Epoch
+from idgnn.training.run_settings import TrainOptions
 from idgnn.training.seeds import generator_of, seed_of
 
 
 class DivergedError(ValueError):
-    """Training went astray: its loss is not a finite number any more."""
+    """The training loss is not finite."""
 
 
 class HalvedBatchWarning(UserWarning):
-    """Memory ran out, and training goes on with smaller batches."""
+    """Memory ran out, and training continues with smaller batches."""
 
 
 class Trainer:
-    """Trains a network, an epoch at a time.
+    """Trains a network, one epoch at a time.
 
-    All randomness comes from the seed: on a CPU a run repeats bit for bit, and so does one that was stopped after any
-    epoch and goes on from there (:mod:`idgnn.training.checkpoint`).
+    All randomness comes from the seed: on a CPU a run repeats bit for bit, and so does a run that was stopped after any
+    epoch and resumed (:mod:`idgnn.training.checkpoint`).
 
     Args:
         model: The network; it is moved to the device.
         problem: The task.
-        options: How.
-        seed: Of the order of the graphs, of what is drawn, and of anything random in the network.
-        processes: Those that train together. A batch is dealt among them, so its size is that of all shares together.
+        options: The training options.
+        seed: Determines the order of the graphs, negatives and sampled neighbors, and any randomness of the network.
+        processes: The processes that train together. `batch_size` is the size of a batch over all of them.
     """
 
     def __init__(
-        self, model: Predictor, problem: Problem, options: TrainOptions, seed: int = 0, processes: Processes = ALONE
+        self,
+        model: Predictor,
+        problem: Problem,
+        options: TrainOptions,
+        seed: int = 0,
+        processes: Processes = SINGLE_PROCESS,
     ) -> None:
-        _check(model, problem, options, processes)
         self.device = choose_device(device_name(options.device, processes))
+        _check_options(options, model, problem, processes, self.device)
         self.model, self.problem, self.options, self.seed = model.to(self.device), problem, options, seed
         self.processes = processes
         self.network = torch.compile(self.model, dynamic=True) if options.compile else self.model
         self.parallel = processes.parallel(cast(nn.Module, self.network))
-        # A recorded step reads the learning rate from where it lies.
-        self.lr: float | Tensor = torch.tensor(options.lr, device=self.device) if options.record else options.lr
         self.optimizer = torch.optim.Adam(
             self.model.parameters(),
-            lr=self.lr,
+            # A captured step reads the learning rate from the device.
+            lr=torch.tensor(options.lr, device=self.device) if options.cuda_graphs else options.lr,
             weight_decay=options.weight_decay,
             fused=self.device.type in ("cpu", "cuda"),
-            capturable=options.record,
+            capturable=options.cuda_graphs,
         )
-        if options.record and self.device.type != "cuda":
-            raise ValueError(f"record is for CUDA, but the device is {self.device}. Leave it out.")
-        self.recorder = Recorder(self.device) if options.record else None
-        # With roots, graphs stay on the CPU, and what a batch needs of them is brought to the device.
-        self.source = None if options.roots is None else RootSource(model.encoder, options.workers, self.device)
+        self.graph_cache = CudaGraphCache(self.device) if options.cuda_graphs else None
+        # With query_batch_size, graphs stay on the CPU, and only what a batch needs is copied to the device.
+        by_query = options.query_batch_size is not None
+        self.source = RootSource(model.encoder, options.workers, self.device) if by_query else None
         self.train = self._placed(problem.train)
-        self.batches: Batches | RootBatches | None = None  # of the training part, kept while its queries are the same
+        self.batches: Batches | RootBatches | None = None  # of the training part, until its queries change
         self.held_out = {name: self._batches(self._placed(part)) for name, part in problem.held_out.items()}
-        self.epoch, self.batch_size = 0, options.roots or options.batch_size
+        self.epoch, self.batch_size = 0, options.query_batch_size or options.batch_size
         self.best_epoch, self.best_score, self.best_weights = 0, -math.inf, dict[str, Tensor]()
 
     def epochs(self) -> Iterator[Epoch]:
-        """Trains on to the last epoch, and tells after each how it went."""
+        """Trains up to the last epoch, and yields the result of each."""
         while self.epoch < self.options.epochs:
             yield self.train_epoch()
 
     def train_epoch(self) -> Epoch:
-        """One pass over the training graphs, and a look at the held-out ones."""
+        """One pass over the training graphs, and an evaluation of the held-out parts if it is due."""
         start = time.perf_counter()
-        lr = self._set_rate()
+        lr = self._set_learning_rate()
         torch.manual_seed(seed_of(self.seed, "network", self.epoch) + self.processes.rank)
         batches = self._training_batches()
         self.model.train()
         total, steps = torch.zeros((), device=self.device), 0
-        waiting = self._deal(batches.num_items)
+        waiting = self._assign_to_batches(batches.num_items)
         while waiting:
             try:
                 for loss in self._steps(batches, list(waiting)):
@@ -103,61 +104,71 @@ class Trainer:
             except Exception as error:
                 if not is_out_of_memory(error) or waiting[0].numel() == 1:
                     raise
-                self._halve(waiting[0].numel(), error)
+                self._halve_batches(waiting[0].numel(), error)
                 waiting = list(torch.cat(waiting).split(self.batch_size))
         self.epoch += 1
         due = self.epoch % self.options.eval_every == 0 or self.epoch == self.options.epochs
-        if due and self.options.refresh:
-            self._refresh(batches)
+        if due and self.options.reestimate_batchnorm:
+            all_items = torch.arange(batches.num_items).split(self.batch_size)
+            with reestimate_batchnorm(self.model), self._autocast():
+                for batch in self._shares(batches, all_items):
+                    self.network(batch.ready, batch.graph, batch.num_graphs)
         self.processes.average_statistics(self.model)
-        loss = self.processes.sum(total).item() / steps  # the one place where an epoch waits for a GPU
+        loss = self.processes.sum(total).item() / steps  # the only synchronization with a GPU in an epoch
         if not math.isfinite(loss):
             raise DivergedError(f"the loss of epoch {self.epoch} is {loss}. Try a lower learning rate than {lr:g}.")
         metrics = self.evaluate() if due else {}
-        self._remember_best(metrics)
+        self._update_best(metrics)
         return Epoch(self.epoch, loss, lr, self.batch_size, steps, time.perf_counter() - start, metrics)
 
     def evaluate(self) -> dict[str, dict[str, float]]:
         """All metrics on all held-out parts."""
-        found = {}
+        metrics = {}
         for name in self.held_out:
-            answers = self.answer(name)
-            assert answers.target is not None
-            found[name] = self.problem.objective.measure(answers.out, answers.target, answers.graph)
-        return found
+            found = self.predict(name)
+            metrics[name] = self.problem.objective.measure(found.out, found.target, found.graph)
+        return metrics
 
-    def answer(self, name: str) -> Answers:
-        """What the network says about all queries of a held-out part."""
+    def predict(self, name: str) -> Predictions:
+        """The outputs of the network for all queries of a held-out part."""
+        batches, part = self.held_out[name], self.held_out[name].part
+
+        def outputs(items: Sequence[Tensor]) -> Iterator[Tensor]:
+            return (self.network(batch.ready, batch.graph, batch.num_graphs) for batch in batches.each(items))
+
         with self._autocast():
-            run = predictions(self.network)
-            return answer(self.model, run, self.held_out[name], self.batch_size, self.processes)
+            out = predict_all(self.model, outputs, batches.num_items, self.batch_size, self.processes)
+        assert part.target is not None
+        owner = torch.arange(part.num_graphs) if part.level == "graph" else part.query_owner
+        return Predictions(out, part.target.to(out.device), owner.to(out.device))
 
     def finish(self) -> Predictor:
-        """The trained network, with the weights that the options ask for."""
+        """The trained network, with the weights that `options.keep` names."""
         if self.options.keep == "best" and self.best_weights:
             self.model.load_state_dict(self.best_weights)
         return self.model
 
-    def _deal(self, num_items: int) -> list[Tensor]:
-        """The graphs, or with roots the queries, of each batch of this epoch."""
-        times, epoch = self.options.redeal, self.epoch
-        if self.recorder is not None and epoch % times == 0:
-            self.recorder.forget()
-        order = torch.randperm(num_items, generator=generator_of(self.seed, "order", epoch - epoch % times))
+    def _assign_to_batches(self, num_items: int) -> list[Tensor]:
+        """The ids of the graphs (with query_batch_size: the queries) of each batch of this epoch."""
+        every, epoch = self.options.reshuffle_every, self.epoch
+        if self.graph_cache is not None and epoch % every == 0:
+            self.graph_cache.clear()
+        order = torch.randperm(num_items, generator=generator_of(self.seed, "order", epoch - epoch % every))
         batches = list(order.split(self.batch_size))
-        if times == 1:
+        if every == 1:
             return batches
         shuffled = torch.randperm(len(batches), generator=generator_of(self.seed, "batches", epoch))
         return [batches[i] for i in shuffled.tolist()]
 
-    def _steps(self, batches: Batches | RootBatches, deal: list[Tensor]) -> Iterator[Tensor]:
-        """A step on each batch; gives its loss, or of several processes this one's part of it."""
-        if self.recorder is not None:
+    def _steps(self, batches: Batches | RootBatches, assigned: list[Tensor]) -> Iterator[Tensor]:
+        """Trains on each batch and yields its loss; with several processes, this one's part of the loss."""
+        if self.graph_cache is not None:
             assert isinstance(batches, Batches)
-            for graphs in deal:
-                yield self._replay(batches, graphs)
+            for graphs in assigned:
+                # Until the next reshuffle each graph is in one batch only, so the first one identifies the batch.
+                yield self.graph_cache.run(int(graphs[0]), lambda ids=graphs: batches.cut(ids), self._step)
             return
-        for items, batch in zip(deal, self._shares(batches, deal), strict=True):
+        for items, batch in zip(assigned, self._shares(batches, assigned), strict=True):
             if self.processes.size == 1:
                 yield self._step(batch)
                 continue
@@ -165,28 +176,11 @@ class Trainer:
             weight = batches.count(share) / batches.count(items)  # gradients are averaged over the processes
             yield weight * self._step(replace(batch, weight=weight * self.processes.size))
 
-    def _refresh(self, batches: Batches | RootBatches) -> None:
-        """Works BatchNorm's statistics out on the training part, as it is with the weights of this moment."""
-        deal = torch.arange(batches.num_items).split(self.batch_size)
-        with anew(self.model), self._autocast():
-            for batch in self._shares(batches, deal):
-                self.network(batch.ready, batch.graph, batch.num_graphs)
-
-    def _shares(self, batches: Batches | RootBatches, deal: Sequence[Tensor]) -> Iterator[GraphBatch]:
-        """This process's share of each batch. One that is left without computes the first answer, as others do."""
-        shares = [self.processes.share(items) for items in deal]
-        lots = [share if share.numel() else items[:1] for share, items in zip(shares, deal, strict=True)]
-        return batches.each(lots, self._draw())
-
-    def _draw(self) -> int:
-        """The seed of what is drawn for the batches of this epoch."""
-        return seed_of(self.seed, "fanout", self.epoch)
-
-    def _replay(self, batches: Batches, graphs: Tensor) -> Tensor:
-        """A step that is recorded when its batch comes for the first time."""
-        assert self.recorder is not None
-        key = int(graphs[0])  # of the batches of a deal, a graph is in one alone
-        return self.recorder.run(key, lambda: batches.cut(graphs), self._step)
+    def _shares(self, batches: Batches | RootBatches, assigned: Sequence[Tensor]) -> Iterator[GraphBatch]:
+        """This process's share of each batch. If a share is empty, it is the first item, with weight 0."""
+        shares = [self.processes.share(items) for items in assigned]
+        items = [share if share.numel() else whole[:1] for share, whole in zip(shares, assigned, strict=True)]
+        return batches.each(items, seed_of(self.seed, "fanout", self.epoch))
 
     def _step(self, batch: GraphBatch) -> Tensor:
         assert batch.target is not None
@@ -198,40 +192,41 @@ class Trainer:
         self.optimizer.step()
         return loss.detach()
 
-    def _halve(self, size: int, error: Exception) -> None:
-        """Makes batches half as large as the one that did not fit."""
+    def _halve_batches(self, size: int, error: Exception) -> None:
+        """Makes batches half as large as the one that did not fit into memory."""
         if self.processes.size > 1:
             raise TooLargeError(
-                f"memory ran out with batches of {size}. Several processes cannot make them smaller as they go: resume "
-                f"with {'roots' if self.source else 'batch_size'} set to less, or start more processes."
+                f"memory ran out with batches of {size}. With several processes they are not made smaller "
+                f"automatically: resume with a smaller {'query_batch_size' if self.source else 'batch_size'}, or start "
+                "more processes."
             ) from error
-        # The weights move at the end of a step, so they are what they were; BatchNorm has seen the batch.
+        # Weights change at the end of a step, so they are unchanged; BatchNorm's statistics include the batch.
         self.batch_size = -(-size // 2)
-        if self.recorder is not None:
-            self.recorder.forget()
-        what = "queries" if self.source else "graphs"
+        if self.graph_cache is not None:
+            self.graph_cache.clear()
         warnings.warn(
-            f"memory ran out in epoch {self.epoch + 1}: from here on batches have {self.batch_size} {what}.",
+            f"memory ran out in epoch {self.epoch + 1}: from here on batches have {self.batch_size} "
+            f"{'queries' if self.source else 'graphs'}.",
             HalvedBatchWarning,
             stacklevel=3,
         )
 
-    def _placed(self, part: Part) -> Part:
+    def _placed(self, part: QuerySet) -> QuerySet:
         return part if self.source else part.to(self.device)
 
-    def _batches(self, part: Part, fanout: tuple[int, ...] = ()) -> Batches | RootBatches:
+    def _batches(self, part: QuerySet, fanout: tuple[int, ...] = ()) -> Batches | RootBatches:
         return self.source.batches(part, fanout) if self.source else Batches(part, self.model.encoder)
 
     def _training_batches(self) -> Batches | RootBatches:
         part = self.train.epoch(generator_of(self.seed, "queries", self.epoch))
         if self.batches is None or part is not self.batches.part:
             self.batches = self._batches(part, self.options.fanout)
-            if self.recorder is not None:
-                self.recorder.forget()
+            if self.graph_cache is not None:
+                self.graph_cache.clear()
         return self.batches
 
-    def _set_rate(self) -> float:
-        """A function of the epoch alone, so that nothing has to be remembered."""
+    def _set_learning_rate(self) -> float:
+        """A function of the epoch alone, so that a resumed run needs no scheduler state."""
         lr = self.options.lr
         if self.options.schedule == "cosine":
             lr *= 0.5 * (1 + math.cos(math.pi * self.epoch / self.options.epochs))
@@ -242,7 +237,7 @@ class Trainer:
                 group["lr"] = lr
         return lr
 
-    def _remember_best(self, metrics: dict[str, dict[str, float]]) -> None:
+    def _update_best(self, metrics: dict[str, dict[str, float]]) -> None:
         objective = self.problem.objective
         if "valid" not in metrics:
             return
@@ -257,14 +252,18 @@ class Trainer:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.options.precision == "bf16")
 
 
-def _check(model: Predictor, problem: Problem, options: TrainOptions, processes: Processes) -> None:
-    """Refuses options that do not fit the network, the task, or the number of processes."""
-    if options.roots is not None and problem.level == "graph":
+def _check_options(
+    options: TrainOptions, model: Predictor, problem: Problem, processes: Processes, device: torch.device
+) -> None:
+    """Refuses options that do not fit the network, the task, the device, or the number of processes."""
+    if options.query_batch_size is not None and problem.level == "graph":
         raise ValueError(
-            f"roots is {options.roots}, the nodes or pairs in a batch, but the task asks about whole graphs. Leave it "
-            "out: batch_size is the number of graphs."
+            f"query_batch_size is {options.query_batch_size}, the nodes or pairs in a batch, but the task asks about "
+            "whole graphs. Leave it out: batch_size is the number of graphs."
         )
     if options.fanout:
         check_fanout(options.fanout, model.encoder.num_layers)
-    if options.record and processes.size > 1:
-        raise ValueError(f"record is for one process, but there are {processes.size}. Leave it out.")
+    if options.cuda_graphs and processes.size > 1:
+        raise ValueError(f"cuda_graphs is for one process, but there are {processes.size}. Leave it out.")
+    if options.cuda_graphs and device.type != "cuda":
+        raise ValueError(f"cuda_graphs is for CUDA, but the device is {device}. Leave it out.")

@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 from torch_geometric.data import Data
 
 from idgnn.graphs.structure import distances
-from idgnn.tasks.part import Part
+from idgnn.tasks.query_set import QuerySet
 from idgnn.training.seeds import generator_of
 
 SETS = 0.5
@@ -48,7 +48,7 @@ def anchor_sets(num_nodes: int, generator: Generator) -> list[Tensor]:
     ]
 
 
-def find_anchors(part: Part, name: str, seed: int) -> Anchors:
+def find_anchors(part: QuerySet, name: str, seed: int) -> Anchors:
     """Draws the sets of every graph, and measures exact distances in the graph that carries messages."""
     sizes = torch.bincount(part.owner, minlength=part.num_graphs).tolist()
     edges = torch.bincount(part.owner[part.edge_index[1]], minlength=part.num_graphs).tolist()

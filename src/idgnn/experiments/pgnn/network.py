@@ -17,7 +17,7 @@ from idgnn.models.budget import match_budget
 from idgnn.models.kept import Kept
 from idgnn.models.prepared import Prepared
 from idgnn.tasks.problem import Problem
-from idgnn.training.settings import RunSettings
+from idgnn.training.run_settings import RunSettings
 
 LAYERS = 2
 

@@ -10,10 +10,10 @@ from torch import Tensor
 from torch_geometric.utils import add_remaining_self_loops
 
 from idgnn.identity.cycle_features import cycle_features
-from idgnn.tasks.links import LinkPart
-from idgnn.tasks.part import Part
+from idgnn.tasks.link_prediction import LinkQuerySet
 from idgnn.tasks.problem import Problem
-from idgnn.training.settings import RunSettings
+from idgnn.tasks.query_set import QuerySet
+from idgnn.training.run_settings import RunSettings
 
 LENGTH = 10
 FREQUENCIES = 5
@@ -42,12 +42,12 @@ def with_returns(settings: RunSettings, problem: Problem) -> Problem:
     return replace(problem, train=train, held_out=dict(zip(problem.held_out, held_out, strict=True)))
 
 
-def _with_links(part: Part) -> Tensor:
+def _with_links(part: QuerySet) -> Tensor:
     """All edges: the links that are to be predicted are still there when the code counts, and its counts tell of them.
 
     In validation they stand among the queries already, beside pairs that are no links.
     """
-    if isinstance(part, LinkPart):
+    if isinstance(part, LinkQuerySet):
         return torch.cat([part.edge_index, part.positives], dim=1)
     assert part.queries is not None and part.target is not None
     return torch.cat([part.edge_index, part.queries[:, part.target == 1]], dim=1)

@@ -13,7 +13,7 @@ from idgnn.layers.identity_conv import IdentityConv
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.predictor import Predictor
 from idgnn.tasks.problem import Problem
-from idgnn.training.settings import RunSettings
+from idgnn.training.run_settings import RunSettings
 
 
 class LinearNorm(nn.Linear):

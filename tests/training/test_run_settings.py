@@ -8,10 +8,9 @@ import pytest
 
 from idgnn.graphs.sources import FileSource, Selection
 from idgnn.models.settings import ModelSettings
-from idgnn.tasks.settings import TaskSettings
-from idgnn.training.options import TrainOptions
+from idgnn.tasks.task_settings import TaskSettings
+from idgnn.training.run_settings import RunSettings, TrainOptions
 from idgnn.training.seeds import generator_of, seed_of
-from idgnn.training.settings import RunSettings
 
 FILES = FileSource(Path("a/edges.csv"), Path("nodes.csv"), None, "label", directed=True, ignore=("id", "name"))
 RUNS = (
@@ -47,13 +46,13 @@ def test_settings_of_another_version_are_refused(group):
         ({"lr": "3"}, "lr is '3', expected a finite number"),
         ({"lr": math.inf}, "lr is inf, expected a finite number"),
         ({"weight_decay": None}, "weight_decay is None, expected a finite number"),
-        ({"roots": 4, "fanout": 5}, r"fanout is 5, expected whole numbers of at least 1, or -1 for all"),
-        ({"roots": 4, "fanout": "5"}, r"fanout is '5', expected whole numbers"),
-        ({"roots": 4, "fanout": (5, True)}, r"fanout is \[5, True\], expected whole numbers"),
+        ({"query_batch_size": 4, "fanout": 5}, r"fanout is 5, expected whole numbers of at least 1, or -1 for all"),
+        ({"query_batch_size": 4, "fanout": "5"}, r"fanout is '5', expected whole numbers"),
+        ({"query_batch_size": 4, "fanout": (5, True)}, r"fanout is \[5, True\], expected whole numbers"),
         ({"workers": "2"}, "workers is '2', expected a whole number of at least 0"),
     ],
 )
-def test_what_is_no_number_is_refused(options, sentence):
+def test_values_that_are_not_numbers_are_refused(options, sentence):
     with pytest.raises(ValueError, match=sentence):
         TrainOptions(**options)
 

@@ -7,21 +7,25 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from idgnn.choices import TaskName
+from idgnn.choices import TASK_LEVEL, TaskName
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.labels import node_clustering
 from idgnn.graphs.synthetic import random_regular
-from idgnn.tasks.make import OneClassWarning, make_problem
-from idgnn.tasks.objective import Binary, Classes, Links, Quantity
-from idgnn.tasks.part import Part
-from idgnn.tasks.problem import Problem
-from idgnn.tasks.settings import LEVEL, TaskSettings
+from idgnn.tasks.link_prediction import LinkObjective
+from idgnn.tasks.objective import Binary, Classes, Quantity
+from idgnn.tasks.problem import TASKS, OneClassWarning, Problem, make_problem
+from idgnn.tasks.query_set import QuerySet
+from idgnn.tasks.task_settings import TaskSettings
 
 NAMES = get_args(TaskName)
 
 
+def test_every_task_name_has_a_definition():
+    assert tuple(TASKS) == NAMES and tuple(TASK_LEVEL) == NAMES
+
+
 def small_graphs(number: int = 20, seed: int = 0) -> list[Data]:
-    """Graphs of different sizes that name themselves: x is the number of the graph and of the node."""
+    """Graphs of different sizes, with the number of the graph and of the node as features."""
     graphs = []
     for i in range(number):
         graph = nx.gnp_random_graph(6 + i % 4, 0.5, seed=seed + i)
@@ -53,11 +57,11 @@ def dataset_for(name: str, number: int = 20) -> Dataset:
     return Dataset("python", labeled(name, number))
 
 
-def parts_of(problem: Problem) -> dict[str, Part]:
+def parts_of(problem: Problem) -> dict[str, QuerySet]:
     return {"train": problem.train.epoch(torch.Generator().manual_seed(0)), **problem.held_out}
 
 
-def graphs_in(part: Part) -> list[int]:
+def graphs_in(part: QuerySet) -> list[int]:
     return part.x[:, 0].unique().int().tolist()
 
 
@@ -66,7 +70,7 @@ def graphs_in(part: Part) -> list[int]:
 def test_every_task_is_made_and_no_graph_is_in_two_parts(name, options):
     dataset = dataset_for(name)
     problem = make_problem(dataset, TaskSettings(name=name, bins=4, pairs=30, **options))
-    assert problem.level == LEVEL[name] and problem.in_channels == 2 and problem.edge_dim is None
+    assert problem.level == TASK_LEVEL[name] and problem.in_channels == 2 and problem.edge_dim is None
     parts = parts_of(problem)
     assert list(parts) == ["train", "valid", "test"][: 3 if "test" in options else 2]
     assert set(problem.graph_ids) == set(parts)
@@ -79,13 +83,13 @@ def test_every_task_is_made_and_no_graph_is_in_two_parts(name, options):
     assert sorted(seen) == sorted(set(seen))
     if name != "link-prediction":
         assert sorted(seen) == list(range(20))
-    expected = {"link-prediction": Links, "node-regression": Quantity, "graph-regression": Quantity}.get(name, Classes)
-    assert type(problem.objective) is expected
+    special = {"link-prediction": LinkObjective, "node-regression": Quantity, "graph-regression": Quantity}
+    assert type(problem.objective) is special.get(name, Classes)
 
 
 @pytest.mark.parametrize("name", ["node-classification", "graph-classification", "pair-classification"])
 def test_queries_and_labels_stay_together(name):
-    """Labels were made from the numbers of graph and node, which the features still tell."""
+    """Labels were made from the numbers of graph and node, which are also the features."""
     problem = make_problem(dataset_for(name), TaskSettings(name=name), seed=5)
     for part in parts_of(problem).values():
         if part.level == "graph":
@@ -204,7 +208,7 @@ def test_the_masks_of_one_graph_are_its_provided_split():
 @pytest.mark.parametrize("split", ["random", "folds"])
 @pytest.mark.parametrize("name", ["node-classification", "node-regression"])
 @pytest.mark.parametrize("number", [1, 20])
-def test_nodes_without_a_label_are_never_asked_about(name, split, number):
+def test_nodes_without_a_label_are_never_queries(name, split, number):
     graphs = labeled(name, number) if number > 1 else one_graph(y=torch.arange(40) % 3).graphs
     unknown = torch.nan if name == "node-regression" else -1
     known = 0
@@ -231,7 +235,7 @@ def test_graphs_without_a_label_are_in_no_part(name):
     assert all(bool((part.target >= 0).all()) for part in parts_of(problem).values())
 
 
-def test_pairs_without_a_label_are_never_asked_about():
+def test_pairs_without_a_label_are_never_queries():
     graphs = labeled("pair-classification")
     for graph in graphs:
         graph.edge_label[0] = -1
@@ -308,12 +312,12 @@ def test_graphs_without_labels_are_refused(name):
     unknown = labeled(name)
     for graph in unknown:
         graph.y = torch.full_like(graph.y, torch.nan if graph.y.is_floating_point() else -1)
-    with pytest.raises(ValueError, match=rf"nothing is known about python for {name}"):
+    with pytest.raises(ValueError, match=rf"no label for task {name} is known in python"):
         make_problem(Dataset("python", unknown), TaskSettings(name=name))
 
 
 def test_one_graph_without_labels_is_refused():
-    with pytest.raises(ValueError, match="nothing is known about python for node-classification"):
+    with pytest.raises(ValueError, match="no label for task node-classification is known in python"):
         make_problem(one_graph(y=torch.full((40,), -1)), TaskSettings(name="node-classification"))
 
 
@@ -323,12 +327,12 @@ def test_graphs_without_pairs_are_refused():
 
 
 @pytest.mark.parametrize("y", [1, ["a"] * 40, [0.5] * 40], ids=["a number", "names", "numbers"])
-def test_labels_that_are_no_tensor_are_called_what_they_are(y):
+def test_labels_that_are_no_tensor_are_refused_with_their_type(y):
     with pytest.raises(ValueError, match=rf"a graph has y of type {type(y).__name__}, expected a tensor"):
         make_problem(one_graph(y=y), TaskSettings(name="node-classification"))
 
 
-def test_pairs_that_are_no_tensor_are_called_what_they_are():
+def test_pair_labels_that_are_no_tensor_are_refused_with_their_type():
     dataset = one_graph(edge_label_index=torch.tensor([[0, 1], [2, 3]]), edge_label=[0, 1])
     with pytest.raises(ValueError, match="a graph has edge_label of type list, expected a tensor"):
         make_problem(dataset, TaskSettings(name="pair-classification"))
@@ -364,7 +368,7 @@ def test_quantities_are_no_classes():
 
 
 def test_folds_of_the_edges_of_one_graph_are_refused():
-    """Shares of the edges are held out; to ignore what was asked for would be worse than to refuse it."""
+    """Only shares of the edges can be held out; an option that has no effect is refused."""
     with pytest.raises(ValueError, match="split"):
         make_problem(one_graph(), TaskSettings(name="link-prediction", split="folds"))
 
@@ -406,12 +410,20 @@ def test_settings_that_make_no_task_are_refused(options, sentence):
         TaskSettings(**{"name": "graph-clustering", **options})
 
 
-def test_a_part_of_one_class_cannot_be_judged_by_pairs_of_classes():
+def test_a_held_out_part_of_a_single_class_is_warned_of():
     graphs = [
         Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0])) for _ in range(9)
     ]
     graphs[0].y = torch.tensor([1])
-    with pytest.warns(
-        OneClassWarning, match=r"answers of the valid part are the same, and roc_auc, .* NaN\. Hold more"
-    ):
+    with pytest.warns(OneClassWarning, match=r"labels of the valid part are the same, and roc_auc, .* NaN\. Hold more"):
         make_problem(Dataset("some", graphs), TaskSettings("graph-classification", valid=0.3))
+
+
+@pytest.mark.parametrize("name", ["shortest-path", "pair-classification", "link-prediction"])
+def test_a_provided_split_of_nodes_cannot_split_the_pairs_of_one_graph(name):
+    masks = {"train_mask": torch.arange(40) < 20, "val_mask": torch.arange(40) >= 30}
+    nodes = torch.arange(40)
+    pairs = {"edge_label_index": torch.stack([nodes, nodes.flip(0)]), "edge_label": nodes % 3}
+    expected = f"split is 'provided', but {name} .* of a single graph.* Use split='random'"
+    with pytest.raises(ValueError, match=expected):
+        make_problem(one_graph(**masks, **pairs), TaskSettings(name=name, split="provided"))

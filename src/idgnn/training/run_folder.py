@@ -1,29 +1,43 @@
-"""The folder that a run leaves behind, written so that nothing is lost when the process is killed."""
+"""The folder of a run, written so that nothing is lost when the process is killed. Imports no PyTorch."""
 
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from idgnn.training.epoch import Epoch
-from idgnn.training.settings import RunSettings
+from idgnn.training.environment import versions
+from idgnn.training.run_settings import RunSettings
 from idgnn.writing import remove_leftovers, write_text
 
 RUN, METRICS, CHECKPOINT, PREDICTIONS = "run.json", "metrics.jsonl", "checkpoint.safetensors", "predictions.csv"
-LOCK = ".lock"  # from before the run begins
-_PACKAGES = ("idgnn", "torch", "torch-geometric", "torchmetrics", "networkx", "numpy")
+LOCK = ".lock"  # exists before the run begins
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The result of one pass over the training graphs: a line of `metrics.jsonl`."""
+
+    epoch: int
+    loss: float
+    lr: float
+    batch_size: int
+    steps: int
+    seconds: float
+    metrics: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Of every held-out part; empty if the epoch was not evaluated."""
+
+    as_dict = asdict
 
 
 class RunFolder:
-    """`run.json` (settings, versions, dataset, result) and `metrics.jsonl` (a line an epoch) in one folder.
+    """`run.json` (settings, versions, dataset, result) and `metrics.jsonl` (a line per epoch) in one folder.
 
-    The weights are beside them: `checkpoint.safetensors` while the run goes on, `model.safetensors` at its end.
+    The weights are beside them: `checkpoint.safetensors` during the run, `model.safetensors` after it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,13 +55,13 @@ class RunFolder:
     def begin(self, settings: RunSettings, dataset: dict[str, Any], task: dict[str, Any]) -> None:
         """Writes what is known before the first epoch. A folder that holds a run is refused."""
         if self.exists():
-            raise ValueError(f"{self.path} holds a run already. Go on with it (--resume), or choose another folder.")
+            raise ValueError(f"{self.path} already holds a run. Continue it (--resume), or choose another folder.")
         record = {
             "settings": settings.as_dict(),
             "dataset": dataset,
             "task": task,
             "versions": versions(),
-            "started": datetime.now().astimezone().isoformat(timespec="seconds"),
+            "started": _now(),
             "finished": None,
             "result": None,
         }
@@ -56,9 +70,10 @@ class RunFolder:
         self._write(record)
 
     def read(self) -> dict[str, Any]:
-        """What `run.json` says."""
+        """The content of `run.json`."""
+        path = self.path / RUN
         try:
-            record = json.loads((self.path / RUN).read_text(encoding="utf-8"))
+            record = json.loads(path.read_text(encoding="utf-8"))
             missing = {"settings", "dataset", "task", "result"} - set(record if isinstance(record, dict) else ())
         except NotADirectoryError:
             raise ValueError(f"{self.path} is a file, expected the folder of a run. Name that folder.") from None
@@ -70,9 +85,9 @@ class RunFolder:
                 ) from None
             raise ValueError(f"there is no {RUN} in {self.path}, expected the folder of a run.") from None
         except ValueError as error:
-            raise ValueError(f"{self.path / RUN} is not what a run writes: {error}.") from None
+            raise ValueError(f"{path} is not a file that a run writes: {error}.") from None
         if missing:
-            raise ValueError(f"{self.path / RUN} is not what a run writes: it has no {', '.join(sorted(missing))}.")
+            raise ValueError(f"{path} is not a file that a run writes: it has no {', '.join(sorted(missing))}.")
         return record
 
     def settings(self) -> RunSettings:
@@ -80,39 +95,38 @@ class RunFolder:
         return RunSettings.from_dict(self.read()["settings"])
 
     def add(self, epoch: Epoch) -> None:
-        """Adds a line, which is on its way to the disk when this returns."""
+        """Appends a line to `metrics.jsonl`."""
         with (self.path / METRICS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(epoch.as_dict()) + "\n")
 
     def epochs(self) -> list[Epoch]:
-        """All epochs that are written; a last line that was cut off does not count."""
+        """All epochs that were written; an incomplete last line is ignored."""
         path = self.path / METRICS
         if not path.is_file():
             return []
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # behind the last end of line there is half a line
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # the rest after the last end of line is incomplete
         found = []
         for number, line in enumerate(lines, start=1):
             try:
                 found.append(Epoch(**json.loads(line)))
             except (ValueError, TypeError) as error:
-                raise ValueError(f"{path}:{number} is not what a run writes: {error}.") from None
+                raise ValueError(f"{path}:{number} is not a line that a run writes: {error}.") from None
         return found
 
-    def forget_after(self, epoch: int) -> list[Epoch]:
-        """Drops the lines of epochs that come again, because the state after them was not saved; returns the others."""
+    def discard_after(self, epoch: int) -> list[Epoch]:
+        """Removes the lines of epochs that will be repeated because they were not saved; returns the others."""
         kept = [each for each in self.epochs() if each.epoch <= epoch]
         write_text(self.path / METRICS, "".join(json.dumps(each.as_dict()) + "\n" for each in kept))
         return kept
 
     def finish(self, result: dict[str, Any]) -> None:
-        """Writes how the run ended; its checkpoint is of no more use."""
-        now = datetime.now().astimezone().isoformat(timespec="seconds")
-        self._write(self.read() | {"finished": now, "result": result})
+        """Writes the result, and deletes the checkpoint."""
+        self._write(self.read() | {"finished": _now(), "result": result})
         self.checkpoint.unlink(missing_ok=True)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keeps other processes from writing to the same run; where the system has no such locks, it does nothing."""
+    def lock(self) -> Iterator[None]:
+        """Makes the folder, and keeps other processes from writing to it, if the system has file locks."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -123,7 +137,7 @@ class RunFolder:
         except ImportError:
             yield
             return
-        with (self.path / LOCK).open("w") as file:  # freed by the system, however the process ends
+        with (self.path / LOCK).open("w") as file:  # the system releases the lock however the process ends
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -132,7 +146,7 @@ class RunFolder:
             try:
                 yield
             finally:
-                if not self.exists():  # it did not come to a run: nothing is left behind
+                if not self.exists():  # no run was started: nothing is left behind
                     (self.path / LOCK).unlink(missing_ok=True)
                     with suppress(OSError):
                         self.path.rmdir()
@@ -141,12 +155,5 @@ class RunFolder:
         write_text(self.path / RUN, json.dumps(record, indent=2) + "\n")
 
 
-def versions() -> dict[str, str]:
-    """The versions of everything that a result depends on."""
-    found = {"python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:  # run from a checkout that was not installed
-            found[name] = "not installed"
-    return found
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(timespec="seconds")

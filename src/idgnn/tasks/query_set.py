@@ -1,4 +1,4 @@
-"""The graphs of one part of a split in one piece, with what is asked of them."""
+"""The graphs of one part of a split, stacked into one, with queries and targets."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from idgnn.identity.cutting import Cutter
 
 
 @dataclass(frozen=True)
-class Part:
-    """Graphs stacked into one, and the queries with their targets. All of it lies graph by graph."""
+class QuerySet:
+    """Graphs stacked into one, and queries with their targets, all ordered by graph."""
 
     level: Level
     x: Tensor  # [nodes, channels]
@@ -26,11 +26,11 @@ class Part:
     edge_weight: Tensor | None  # [edges]
     owner: Tensor  # [nodes] the graph of each node
     num_graphs: int
-    queries: Tensor | None = None  # [queries] nodes, or [2, queries] pairs; None: every node
-    target: Tensor | None = None  # [queries], or [graphs] if graphs are asked about; None: not known
+    queries: Tensor | None = None  # [queries] nodes, or [2, queries] pairs; None for every node
+    target: Tensor | None = None  # [queries], or [graphs] if level is graph; None if unknown
 
-    def epoch(self, generator: torch.Generator) -> Part:
-        """What is asked in one epoch of training: always the same, unless some of it is drawn."""
+    def epoch(self, generator: torch.Generator) -> QuerySet:
+        """The queries of one epoch of training: the same ones, unless some are random (:class:`LinkQuerySet`)."""
         return self
 
     def to(self, device: torch.device | str) -> Self:
@@ -44,22 +44,22 @@ class Part:
             return self.owner
         return self.owner[self.queries if self.queries.dim() == 1 else self.queries[0]]
 
-    def subset(self, graphs: Tensor) -> Part:
-        """Some of the graphs `[graphs]`, ids on the CPU, in the order in which they are named."""
+    def subset(self, graphs: Tensor) -> QuerySet:
+        """Some of the graphs `[graphs]`, ids on the CPU, in the given order."""
         cutter = Cutter(self.num_graphs)
         nodes, edges = cutter.space(self.owner), cutter.space(self.owner[self.edge_index[1]])
         ends = [cutter.field(edges, end, nodes) for end in self.edge_index]
         queries = cutter.space(self.query_owner)
-        asked = self.queries
-        each = [] if asked is None else [asked] if asked.dim() == 1 else asked.unbind(0)
-        named = [cutter.field(queries, ends, nodes) for ends in each]
+        given = self.queries
+        rows = [] if given is None else [given] if given.dim() == 1 else given.unbind(0)
+        fields = [cutter.field(queries, row, nodes) for row in rows]
         cutter.finish()
         cut = cutter.cut(graphs)
         target = self.target
         if target is not None:
             target = target[graphs.to(target.device)] if self.level == "graph" else cut.take(target, queries)
-        found = [cut[field] for field in named]
-        return Part(
+        found = [cut[field] for field in fields]
+        return QuerySet(
             self.level,
             x=cut.take(self.x, nodes),
             edge_index=torch.stack([cut[end] for end in ends]),
@@ -67,7 +67,7 @@ class Part:
             edge_weight=None if self.edge_weight is None else cut.take(self.edge_weight, edges),
             owner=cut.graph(nodes),
             num_graphs=graphs.numel(),
-            queries=None if asked is None else found[0] if asked.dim() == 1 else torch.stack(found),
+            queries=None if given is None else found[0] if given.dim() == 1 else torch.stack(found),
             target=target,
         )
 
@@ -77,7 +77,7 @@ def as_list(data: Data | Sequence[Data]) -> list[Data]:
     try:
         graphs: list = _of_batch(data) if isinstance(data, Batch) else [data] if isinstance(data, Data) else [*data]
     except RuntimeError as error:  # a batch that was not made from a list
-        raise ValueError(f"the graphs are a batch that cannot be taken apart: {error} Give a list.") from None
+        raise ValueError(f"the graphs are a batch that cannot be split into graphs: {error} Give a list.") from None
     except TypeError:
         raise ValueError(f"the graphs are {data!r}, expected torch_geometric.data.Data, or a list of them.") from None
     for graph in graphs:
@@ -92,8 +92,8 @@ def _of_batch(batch: Any) -> list:
     kept = {"batch", "ptr", "num_nodes"}.union(*(graph.keys() for graph in graphs))
     if lost := sorted(set(batch.keys()) - kept):
         raise ValueError(
-            f"the batch was given {', '.join(lost)} when it was one already, so it is not known which graph has which "
-            "part of it. Give the attributes to the graphs before, or give a list of graphs."
+            f"{', '.join(lost)} was set on the batch itself, so it cannot be split among the graphs. Set it on the "
+            "graphs before batching them, or give a list of graphs."
         )
     return graphs
 
@@ -103,15 +103,15 @@ def stack(
     graphs: Sequence[Data],
     queries: Sequence[Tensor] | None = None,
     targets: Sequence[Tensor] | None = None,
-) -> Part:
-    """Graphs, with what is asked of each of them, in one piece. A graph without features gets the feature 1."""
+) -> QuerySet:
+    """Stacks graphs, with the queries and targets of each, into one. Nodes without features get the feature 1."""
     if not graphs:
         raise ValueError("there are no graphs, expected at least one.")
     sizes = [check_graph(graph) for graph in graphs]
     if queries is not None:
         _check_queries(queries, sizes)
     start = torch.tensor([0, *sizes]).cumsum(0)[:-1].tolist()
-    return Part(
+    return QuerySet(
         level,
         x=_features(graphs, sizes),
         edge_index=torch.cat([edges_of(graph) + first for graph, first in zip(graphs, start, strict=True)], dim=1),
@@ -121,7 +121,7 @@ def stack(
         num_graphs=len(graphs),
         queries=None
         if queries is None
-        else torch.cat([asked + first for asked, first in zip(queries, start, strict=True)], dim=-1),
+        else torch.cat([nodes + first for nodes, first in zip(queries, start, strict=True)], dim=-1),
         target=None if targets is None else torch.cat(list(targets)),
     )
 
@@ -129,9 +129,9 @@ def stack(
 def _check_queries(queries: Sequence[Tensor], sizes: list[int]) -> None:
     if len(queries) != len(sizes):
         raise ValueError(f"queries are given for {len(queries)} graphs, but there are {len(sizes)}: expected one each.")
-    for asked, size in zip(queries, sizes, strict=True):
-        if asked.numel():
-            check_pairs(asked, size) if asked.dim() == 2 else check_roots(asked, size)
+    for nodes, size in zip(queries, sizes, strict=True):
+        if nodes.numel():
+            check_pairs(nodes, size) if nodes.dim() == 2 else check_roots(nodes, size)
 
 
 def _features(graphs: Sequence[Data], sizes: list[int]) -> Tensor:

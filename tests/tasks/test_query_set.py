@@ -1,4 +1,4 @@
-"""Graphs in one piece, and some of them cut out of it."""
+"""Stacking graphs, and taking a subset of stacked graphs."""
 
 from dataclasses import fields
 
@@ -8,8 +8,8 @@ import torch
 from hypothesis import assume, given
 from torch_geometric.data import Batch, Data
 
-from idgnn.tasks.links import LinkPart
-from idgnn.tasks.part import Part, as_list, stack
+from idgnn.tasks.link_prediction import LinkQuerySet
+from idgnn.tasks.query_set import QuerySet, as_list, stack
 from tests.laws.graphs import CHANNELS, EDGE_DIM, graphs, pairs, roots
 
 NO_NODES = Data(
@@ -20,8 +20,8 @@ NO_NODES = Data(
 )
 
 
-def assert_equal_parts(ours: Part, theirs: Part) -> None:
-    for each in fields(Part):
+def assert_equal_parts(ours: QuerySet, theirs: QuerySet) -> None:
+    for each in fields(QuerySet):
         mine, other = getattr(ours, each.name), getattr(theirs, each.name)
         if isinstance(other, torch.Tensor):
             assert isinstance(mine, torch.Tensor) and mine.dtype == other.dtype, each.name
@@ -38,8 +38,8 @@ def queries_of(draw, data: Data, level: str) -> torch.Tensor:
 
 
 @st.composite
-def asked(draw) -> tuple[str, list[Data], list[torch.Tensor] | None, list[torch.Tensor] | None]:
-    """What `stack` takes: graphs with or without anything on their edges, asked about at every level."""
+def stack_arguments(draw) -> tuple[str, list[Data], list[torch.Tensor] | None, list[torch.Tensor] | None]:
+    """Arguments of `stack`: graphs with or without edge data, with queries of every level."""
     listed = draw(st.lists(st.one_of(graphs(), st.just(NO_NODES)), min_size=1, max_size=5))
     listed = [data.clone() for data in listed]
     for name in draw(st.sets(st.sampled_from(["edge_attr", "edge_weight", "x"]))):
@@ -56,7 +56,7 @@ def asked(draw) -> tuple[str, list[Data], list[torch.Tensor] | None, list[torch.
     return level, listed, queries, targets
 
 
-@given(asked(), st.data())
+@given(stack_arguments(), st.data())
 def test_a_subset_is_the_stack_of_its_graphs(given_, data):
     level, listed, queries, targets = given_
     ids = data.draw(st.lists(st.sampled_from(range(len(listed))), min_size=1, unique=True))
@@ -72,14 +72,14 @@ def test_a_subset_is_the_stack_of_its_graphs(given_, data):
 
 
 @pytest.mark.parametrize("shape", [(0,), (2, 0)])
-def test_a_subset_of_graphs_that_nothing_is_asked_about(shape):
+def test_a_subset_of_graphs_without_queries(shape):
     graph, none = Data(num_nodes=2, edge_index=torch.tensor([[0], [1]])), torch.empty(shape, dtype=torch.long)
     level = "node" if len(shape) == 1 else "pair"
     part = stack(level, [graph, graph], [none, none]).subset(torch.tensor([1]))
     assert_equal_parts(part, stack(level, [graph], [none]))
 
 
-@given(asked())
+@given(stack_arguments())
 def test_a_stack_is_the_batch_of_pyg(given_):
     level, listed, queries, targets = given_
     part = stack(level, listed, queries, targets)
@@ -96,18 +96,18 @@ def test_a_stack_is_the_batch_of_pyg(given_):
     assert part.query_owner.numel() == (part.owner.numel() if part.queries is None else part.queries.size(-1))
 
 
-@given(asked())
+@given(stack_arguments())
 def test_to_the_same_device_changes_nothing(given_):
     part = stack(*given_)
     assert_equal_parts(part.to("cpu"), part)
     assert part.epoch(torch.Generator()) is part
 
 
-def test_a_part_of_links_stays_one_on_another_device():
+def test_link_queries_move_to_another_device():
     part = stack("pair", [Data(num_nodes=2, edge_index=torch.tensor([[0], [1]]))])
-    links = LinkPart(**vars(part), positives=torch.tensor([[0], [1]]), known=torch.tensor([[0], [1]]))
+    links = LinkQuerySet(**vars(part), positives=torch.tensor([[0], [1]]), known=torch.tensor([[0], [1]]))
     moved = links.to("meta")
-    assert isinstance(moved, LinkPart) and moved.positives.is_meta and moved.known.is_meta and moved.x.is_meta
+    assert isinstance(moved, LinkQuerySet) and moved.positives.is_meta and moved.known.is_meta and moved.x.is_meta
 
 
 def test_graphs_without_features_get_ones_and_flat_features_become_a_column():
@@ -149,7 +149,7 @@ def test_a_batch_is_its_graphs():
     assert all(torch.equal(graph.edge_index, torch.tensor([[0], [1]])) for graph in found)
     batch = Batch.from_data_list(listed)
     batch.y = torch.tensor([0, 1])
-    with pytest.raises(ValueError, match=r"the batch was given y when it was one already"):
+    with pytest.raises(ValueError, match=r"y was set on the batch itself"):
         as_list(batch)
-    with pytest.raises(ValueError, match=r"a batch that cannot be taken apart.* Give a list"):
+    with pytest.raises(ValueError, match=r"a batch that cannot be split into graphs.* Give a list"):
         as_list(Batch(x=torch.ones(2, 1), edge_index=torch.tensor([[0], [1]]), batch=torch.tensor([0, 0])))

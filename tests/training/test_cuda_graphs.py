@@ -1,4 +1,4 @@
-"""Steps that are replayed as CUDA graphs do what the steps themselves do."""
+"""Steps that are replayed as CUDA graphs train as eager steps do."""
 
 import gc
 import weakref
@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from idgnn.training.recording import Recorder
+from idgnn.training.cuda_graphs import CudaGraphCache
 from idgnn.training.trainer import HalvedBatchWarning, Trainer
 from tests.training.small_problems import QUICK, problem_for, trainer_for
 
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-REPLAYED = replace(QUICK, device="cuda", epochs=6, redeal=3, record=True)
+REPLAYED = replace(QUICK, device="cuda", epochs=6, reshuffle_every=3, cuda_graphs=True)
 
 
 def losses(trainer: Trainer) -> list[float]:
@@ -23,22 +23,22 @@ def losses(trainer: Trainer) -> list[float]:
 @pytest.mark.parametrize("task", ["node-clustering", "shortest-path", "graph-clustering", "link-prediction"])
 def test_replayed_steps_train_as_steps_do(task):
     problem = problem_for(task)
-    recorded, plain = (trainer_for(problem, replace(REPLAYED, record=record)) for record in (True, False))
-    assert losses(recorded) == pytest.approx(losses(plain), rel=1e-4)
+    captured, plain = (trainer_for(problem, replace(REPLAYED, cuda_graphs=recorded)) for recorded in (True, False))
+    assert losses(captured) == pytest.approx(losses(plain), rel=1e-4)
 
 
 @on_a_gpu
 def test_compiled_steps_are_replayed_too():
     problem, compiled = problem_for("node-clustering"), replace(REPLAYED, compile=True)
-    recorded, plain = (trainer_for(problem, replace(compiled, record=record)) for record in (True, False))
-    assert losses(recorded) == pytest.approx(losses(plain), rel=1e-4)
+    captured, plain = (trainer_for(problem, replace(compiled, cuda_graphs=recorded)) for recorded in (True, False))
+    assert losses(captured) == pytest.approx(losses(plain), rel=1e-4)
 
 
 @on_a_gpu
-def test_a_recording_is_not_spoilt_by_cuda_graphs_among_the_garbage():
-    recorder, x = Recorder(), torch.ones(3, device="cuda")
+def test_cuda_graphs_among_the_garbage_do_not_disturb_a_capture():
+    cache, x = CudaGraphCache(), torch.ones(3, device="cuda")
     for _ in range(10):
-        cycle: list = [Recorder()]
+        cycle: list = [CudaGraphCache()]
         cycle.append(cycle)  # which only the collector frees
 
     def littering(times):
@@ -49,14 +49,14 @@ def test_a_recording_is_not_spoilt_by_cuda_graphs_among_the_garbage():
     gc.set_threshold(1, 1, 1)
     try:
         for times in (1, 2, 3):  # the first one warms up
-            assert recorder.run(times, lambda times=times: times, littering).tolist() == [1000 + times] * 3
+            assert cache.run(times, lambda times=times: times, littering).tolist() == [1000 + times] * 3
     finally:
         gc.set_threshold(*thresholds)
 
 
 @on_a_gpu
-def test_an_error_while_recording_is_told_and_the_next_recording_is_a_new_one():
-    recorder, x = Recorder(), torch.ones(3, device="cuda")
+def test_an_error_during_capture_is_raised_and_the_next_capture_works():
+    cache, x = CudaGraphCache(), torch.ones(3, device="cuda")
 
     def large(fails):
         y = x * 2
@@ -64,44 +64,46 @@ def test_an_error_while_recording_is_told_and_the_next_recording_is_a_new_one():
             raise torch.OutOfMemoryError("no more")
         return y
 
-    recorder.run("warm", lambda: False, large)
+    cache.run("warm", lambda: False, large)
     with pytest.raises(torch.OutOfMemoryError, match="no more"):
-        recorder.run("large", lambda: True, large)
+        cache.run("large", lambda: True, large)
     for _ in range(2):
-        assert recorder.run("small", lambda: False, large).tolist() == [2, 2, 2]
+        assert cache.run("small", lambda: False, large).tolist() == [2, 2, 2]
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=on_a_gpu)])
-def test_what_was_recorded_goes_when_its_trainer_goes(device):
-    options = replace(QUICK, device=device, redeal=3, record=device != "cpu", eval_every=3)
+def test_captured_graphs_are_freed_with_their_trainer(device):
+    options = replace(QUICK, device=device, reshuffle_every=3, cuda_graphs=device != "cpu", eval_every=3)
     trainer = trainer_for(problem_for("node-clustering"), options)
-    trainer.recorder = trainer.recorder or OnPaper()
+    trainer.graph_cache = trainer.graph_cache or FakeCache()
     gc.disable()  # it would free cycles too, but any time later
     try:
         trainer.train_epoch()
         trainer.train_epoch()
-        recorder = weakref.ref(trainer.recorder)
+        cache = weakref.ref(trainer.graph_cache)
         del trainer
-        assert recorder() is None
+        assert cache() is None
     finally:
         gc.enable()
 
 
 @pytest.mark.parametrize("times", [2, 3])
-def test_graphs_are_dealt_into_new_batches_every_so_many_epochs(times):
-    trainer = trainer_for(problem_for("shortest-path"), replace(QUICK, device="cpu", redeal=times, epochs=2 * times))
-    dealt = []
+def test_graphs_are_assigned_to_new_batches_every_few_epochs(times):
+    trainer = trainer_for(
+        problem_for("shortest-path"), replace(QUICK, device="cpu", reshuffle_every=times, epochs=2 * times)
+    )
+    assigned = []
     for _ in range(2 * times):
-        dealt.append({frozenset(batch.tolist()) for batch in trainer._deal(trainer.train.num_graphs)})
+        assigned.append({frozenset(batch.tolist()) for batch in trainer._assign_to_batches(trainer.train.num_graphs)})
         trainer.epoch += 1
-    assert all(each == dealt[0] for each in dealt[:times])
-    assert all(each == dealt[times] for each in dealt[times:])
-    assert dealt[0] != dealt[times]
-    assert all(set().union(*each) == set(range(trainer.train.num_graphs)) for each in dealt)
+    assert all(each == assigned[0] for each in assigned[:times])
+    assert all(each == assigned[times] for each in assigned[times:])
+    assert assigned[0] != assigned[times]
+    assert all(set().union(*each) == set(range(trainer.train.num_graphs)) for each in assigned)
 
 
-class OnPaper:
-    """A recorder that records inputs and not kernels: what it is asked for under a key, it runs again."""
+class FakeCache:
+    """Stands in for the cache on a CPU: keeps the inputs of each key, and runs the function on them again."""
 
     def __init__(self) -> None:
         self.kept: dict = {}
@@ -111,13 +113,13 @@ class OnPaper:
             self.kept[key] = make()
         return function(self.kept[key])
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         self.kept.clear()
 
 
-def test_what_was_recorded_of_larger_batches_is_forgotten_when_batches_are_halved(monkeypatch):
-    trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, redeal=50, batch_size=4, epochs=9))
-    trainer.recorder = OnPaper()
+def test_captured_steps_of_larger_batches_are_dropped_when_batches_are_halved(monkeypatch):
+    trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, reshuffle_every=50, batch_size=4, epochs=9))
+    trainer.graph_cache = FakeCache()
     trained, memory, step = [], [4, 4, 2], trainer._step
 
     def limited(batch):
@@ -132,7 +134,7 @@ def test_what_was_recorded_of_larger_batches_is_forgotten_when_batches_are_halve
     trained.clear()
     with pytest.warns(HalvedBatchWarning):
         trainer.train_epoch()
-    memory.append(4)  # there would be room for the old ones again
+    memory.append(4)  # the old batches would fit again
     trained.clear()
     trainer.train_epoch()
     assert trained == [2] * (trainer.train.num_graphs // 2)

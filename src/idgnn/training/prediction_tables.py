@@ -14,21 +14,25 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from idgnn.identity.adjacency import pointers
-from idgnn.tasks.part import Part
+from idgnn.tasks.query_set import QuerySet
 from idgnn.writing import replacing
 
-Table = Mapping[str, Sequence[Any]]
-"""Columns of equal length by their names, in order."""
+PredictionTable = Mapping[str, Sequence[Any]]
+"""Columns of equal length by name, in order."""
 
 FORMATS = (".csv", ".parquet", ".npz")
 
 
 def query_columns(
-    part: Part, graphs: Sequence[Data], numbers: Sequence[int], ends: tuple[str, str] = ("source", "target")
-) -> Table:
-    """Which graph, node or pair each row is about: names where there are any, numbers otherwise.
+    part: QuerySet, graphs: Sequence[Data], numbers: Sequence[int], pair_columns: tuple[str, str] = ("source", "target")
+) -> PredictionTable:
+    """The graph, and the node or pair, of each row: by name where there are names, by number otherwise.
 
-    `graphs` are those of the part, `numbers` what a graph without a name is called, `ends` the nodes of a pair.
+    Args:
+        part: The queries.
+        graphs: The graphs of the query set.
+        numbers: The numbers of graphs without a name.
+        pair_columns: The column names of the node of a pair that is read and of the node that is colored.
     """
     name = [graph.get("graph_name", number) for graph, number in zip(graphs, numbers, strict=True)]
     if part.level == "graph":
@@ -37,31 +41,31 @@ def query_columns(
     queries = torch.arange(part.owner.numel()) if part.queries is None else part.queries.cpu()
     local = (queries - pointers(part.owner.cpu(), part.num_graphs)[owner]).tolist()
     owners = owner.tolist()
-    asked = {"node": local} if queries.dim() == 1 else dict(sorted(zip(ends, local, strict=True)))
+    columns = {"node": local} if queries.dim() == 1 else dict(sorted(zip(pair_columns, local, strict=True)))
     names = [graph.get("node_name") for graph in graphs]
     return {"graph": [name[i] for i in owners]} | {
-        end: [node if (known := names[i]) is None else known[node] for i, node in zip(owners, nodes, strict=True)]
-        for end, nodes in asked.items()
+        column: [node if (known := names[i]) is None else known[node] for i, node in zip(owners, nodes, strict=True)]
+        for column, nodes in columns.items()
     }
 
 
-def answer_columns(columns: Mapping[str, Tensor], classes: Sequence[str] | None) -> Table:
-    """What an objective reads from outputs; with the names of classes in place of their numbers if there are any."""
+def prediction_columns(columns: Mapping[str, Tensor], classes: Sequence[str] | None) -> PredictionTable:
+    """The columns of :meth:`Objective.read`, with the names of classes in place of their numbers if there are any."""
     table: dict[str, list[Any]] = {}
     for name, values in columns.items():
         if name.startswith("probability_") and classes:
             name = f"probability_{classes[int(name.removeprefix('probability_'))]}"
-        table[name] = named(values, classes) if name == "class" else values.tolist()
+        table[name] = class_names_of(values, classes) if name == "class" else values.tolist()
     return table
 
 
-def named(values: Tensor, classes: Sequence[str] | None) -> list[Any]:
-    """Numbers of classes as their names, if they have any."""
+def class_names_of(values: Tensor, classes: Sequence[str] | None) -> list[Any]:
+    """Class numbers as class names, if there are any. Quantities stay as they are."""
     listed = values.tolist()
     return [classes[i] for i in listed] if classes and not values.is_floating_point() else listed
 
 
-def write_table(table: Table, path: Path) -> None:
+def write_table(table: PredictionTable, path: Path) -> None:
     """Writes a table as CSV, Parquet (needs pyarrow) or npz, by the suffix of the path."""
     check_format(path)
     with replacing(path) as temporary:
@@ -80,11 +84,11 @@ def write_table(table: Table, path: Path) -> None:
 
 
 def check_format(path: Path) -> None:
-    """Refuses a file whose name does not tell a format that can be written here, and a folder."""
+    """Refuses folders, unknown suffixes, and Parquet without pyarrow."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder, expected the name of a file. Add one, for example {path / 'table.csv'}.")
     if path.suffix not in FORMATS:
-        raise ValueError(f"{path} is to be written, expected a name that ends in {', '.join(FORMATS)}.")
+        raise ValueError(f"the table is {path}, expected a name that ends in {', '.join(FORMATS)}.")
     if path.suffix == ".parquet":
         try:
             import_module("pyarrow.parquet")

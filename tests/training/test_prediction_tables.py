@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from idgnn.tasks.part import stack
-from idgnn.training import tables
-from idgnn.training.tables import answer_columns, named, query_columns, write_table
+from idgnn.tasks.query_set import stack
+from idgnn.training import prediction_tables
+from idgnn.training.prediction_tables import class_names_of, prediction_columns, query_columns, write_table
 
 TABLE = {
     "graph": ["first", "zweiter, mit Komma", 'with "quotes"'],
@@ -66,7 +66,7 @@ def test_a_table_is_never_half_there(tmp_path, monkeypatch, name):
         file.write(b"half a file")
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(tables.np, "savez_compressed", half)
+    monkeypatch.setattr(prediction_tables.np, "savez_compressed", half)
     longer = {**TABLE, "label": ["a"]}  # the second row cannot be made
     with pytest.raises((OSError, ValueError)):
         write_table(longer if name.endswith("csv") else TABLE, path)
@@ -103,7 +103,7 @@ def test_classes_have_the_names_that_the_user_gave():
         "probability_0": torch.tensor([0.25, 1.0]),
         "probability_1": torch.ones(2),
     }
-    assert answer_columns(columns, None)["class"] == [1, 0]
-    table = answer_columns(columns, ["cat", "dog"])
+    assert prediction_columns(columns, None)["class"] == [1, 0]
+    table = prediction_columns(columns, ["cat", "dog"])
     assert table == {"class": ["dog", "cat"], "probability_cat": [0.25, 1.0], "probability_dog": [1.0, 1.0]}
-    assert named(torch.tensor([0.5]), ["cat", "dog"]) == [0.5]
+    assert class_names_of(torch.tensor([0.5]), ["cat", "dog"]) == [0.5]

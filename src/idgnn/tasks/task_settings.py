@@ -1,47 +1,35 @@
-"""Which task, and how it is made from graphs; read by the command line, so it imports no PyTorch."""
+"""Which task, and its options. Read by the command line, so it imports no PyTorch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from idgnn.choices import Level, TaskName, check_choices, check_counts, check_numbers
-
-LEVEL: dict[TaskName, Level] = {
-    "node-classification": "node",
-    "node-regression": "node",
-    "node-clustering": "node",
-    "link-prediction": "pair",
-    "shortest-path": "pair",
-    "pair-classification": "pair",
-    "graph-classification": "graph",
-    "graph-regression": "graph",
-    "graph-clustering": "graph",
-}
+from idgnn.choices import TASK_LEVEL, Level, TaskName, check_choices, check_counts, check_numbers
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskOptions:
-    """How a task is made from graphs: what is held out, and which labels are made from the graphs themselves."""
+    """How a task is made from graphs: what is held out, and how labels are computed from the structure."""
 
     split: Literal["random", "provided", "folds"] = "random"
-    """At random by graph (by node or edge if there is one graph alone), as the dataset comes with, or k folds."""
+    """Random by graph (by node or edge if there is a single graph), the split of the dataset, or k folds."""
     valid: float = 0.2
     """Share of the graphs (nodes, edges) that is held out for validation."""
     test: float = 0.0
-    """Share that is held out for a test besides."""
+    """Share that is held out for testing."""
     folds: int = 10
-    """With split=folds: how many, the classes in equal shares."""
+    """With split=folds: number of folds, stratified by class."""
     fold: int = 0
-    """With split=folds: the one that is held out."""
+    """With split=folds: the fold that is held out."""
     bins: int = 10
-    """Quantile bins of clustering coefficients; bins with equal edges become one."""
+    """Quantile bins of clustering coefficients; bins with equal limits are merged."""
     pairs: int = 1000
     """Pairs of nodes drawn from each graph for shortest paths."""
     cutoff: int = 4
     """Distances of this length and above are one class."""
     supervision: float = 0.2
-    """Share of the edges of a graph that link prediction asks for; the others carry messages."""
+    """Share of the edges of a graph that link prediction predicts; the others carry messages."""
 
     def __post_init__(self) -> None:
         check_choices(self)
@@ -59,7 +47,7 @@ class TaskOptions:
         if self.fold >= self.folds:
             raise ValueError(f"fold is {self.fold} of {self.folds}, expected a number from 0 to {self.folds - 1}.")
         if self.split == "folds" and self.test:
-            raise ValueError("folds have a part for training and one for validation; test is for a random split.")
+            raise ValueError("split is 'folds', which has no test part. Leave test at 0, or use split='random'.")
 
 
 @dataclass(frozen=True)
@@ -70,13 +58,5 @@ class TaskSettings(TaskOptions):
 
     @property
     def level(self) -> Level:
-        """What is asked about."""
-        return LEVEL[self.name]
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        """What tables call the nodes of a pair: the one that is read, and the one that is colored.
-
-        Distances are counted along the messages, from the colored node: that is where a path begins.
-        """
-        return ("target", "source") if self.name == "shortest-path" else ("source", "target")
+        """What a prediction is about."""
+        return TASK_LEVEL[self.name]
