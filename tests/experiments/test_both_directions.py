@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from idgnn.experiments.both_directions import build
+from idgnn.experiments.both_directions import build_both_directions
 from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import build as build_predictor
 from idgnn.models.settings import ModelSettings
@@ -16,7 +16,7 @@ CONVS = ("gcn", "sage", "gat", "gin")
 
 
 def network(problem, model=SMALL):
-    return build(settings("link-prediction", model), problem).double()
+    return build_both_directions(settings("link-prediction", model), problem).double()
 
 
 @pytest.mark.parametrize("conv", CONVS)
@@ -55,7 +55,9 @@ def test_it_has_the_budget_of_id_gnn_full():
 
 
 def test_it_is_trained_and_repeats():
-    assert scores(build, "link-prediction", SMALL) == scores(build, "link-prediction", SMALL)
+    assert scores(build_both_directions, "link-prediction", SMALL) == scores(
+        build_both_directions, "link-prediction", SMALL
+    )
 
 
 def test_it_is_for_pairs_and_conditional_embeddings_alone():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from idgnn.experiments import execute as module
-from idgnn.experiments.execute import attempt, execute, machine_of, needs_all
+from idgnn.experiments.execute import attempt, execute, machine_of, runs_alone
 from idgnn.experiments.grid import Choice
 from idgnn.experiments.spec import MeasureJob, TrainJob, job_as_dict, key_of
 from idgnn.graphs.settings import Selection
@@ -52,8 +52,8 @@ def test_where_two_classes_are_judged_by_auc_accuracy_is_kept_as_well(data_dir):
 def test_jobs_share_data_and_problem_if_they_can(monkeypatch):
     module._problem.cache_clear()
     module._dataset.cache_clear()
-    for spec in (tiny(0), tiny(0, "sage"), tiny(0, identity="none"), tiny(1)):
-        execute(spec.job, "cpu")
+    for each in (tiny(0), tiny(0, "sage"), tiny(0, identity="none"), tiny(1)):
+        execute(each.job, "cpu")
     assert module._problem.cache_info().misses == 2 and module._dataset.cache_info().misses == 1
 
 
@@ -94,7 +94,7 @@ def test_keys_differ_with_every_setting_but_not_with_the_device():
     assert key_of(TrainJob(replace(settings, training=elsewhere))) == key_of(job)
 
 
-def test_only_what_is_timed_needs_the_machine_for_itself():
-    assert needs_all(MeasureJob("run-time"))
-    assert not needs_all(MeasureJob("memory")) and not needs_all(tiny().job)
+def test_only_timed_jobs_run_alone():
+    assert runs_alone(MeasureJob("run-time"))
+    assert not runs_alone(MeasureJob("memory")) and not runs_alone(tiny().job)
     assert machine_of("cpu", 1).endswith(", 1 run side by side") and "3 runs" in machine_of("cpu", 3)

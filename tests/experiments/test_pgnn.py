@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from idgnn.experiments.pgnn import build
-from idgnn.experiments.pgnn.anchors import anchor_sets, find_anchors
+from idgnn.experiments.pgnn import anchor_sets, build_pgnn, find_anchors
 from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import build as build_predictor
 from idgnn.models.settings import ModelSettings
@@ -23,7 +22,7 @@ SMALL = ModelSettings(width=8)
 
 
 def network(problem, model=SMALL):
-    return build(settings("link-prediction", model), problem).double()
+    return build_pgnn(settings("link-prediction", model), problem).double()
 
 
 def graph_of(part: Part, which: int):
@@ -117,7 +116,7 @@ def test_it_has_as_many_parameters_as_its_rivals():
 
 
 def test_it_is_trained_and_repeats():
-    assert scores(build, "link-prediction", SMALL) == scores(build, "link-prediction", SMALL)
+    assert scores(build_pgnn, "link-prediction", SMALL) == scores(build_pgnn, "link-prediction", SMALL)
 
 
 def test_other_graphs_and_other_tasks_are_refused():

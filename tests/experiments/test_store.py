@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from idgnn.experiments.record import Record
+from idgnn.experiments.spec import RunRecord
 from idgnn.experiments.store import Store, merge, read_records, write_records
 
-GOOD = Record("a", {"train": "ScaleFree"}, {"valid": {"accuracy": 0.5}}, seconds=1.0)
-BAD = Record("a", {"train": "ScaleFree"}, None, "ValueError: no")
+GOOD = RunRecord("a", {"train": "ScaleFree"}, {"valid": {"accuracy": 0.5}}, seconds=1.0)
+BAD = RunRecord("a", {"train": "ScaleFree"}, None, "ValueError: no")
 
 
 def test_what_is_added_is_read(tmp_path):
@@ -93,11 +93,11 @@ def test_lines_that_are_no_records_are_reported_and_left_out(tmp_path, line):
 def test_two_processes_add_at_once(tmp_path):
     code = (
         "import sys\n"
-        "from idgnn.experiments.record import Record\n"
+        "from idgnn.experiments.spec import RunRecord\n"
         "from idgnn.experiments.store import Store\n"
         "store = Store(sys.argv[1])\n"
         "for i in range(200):\n"
-        "    store.append(Record(f'{sys.argv[2]}-{i}', {}, {'curve': [sys.argv[2]] * 2000}))\n"
+        "    store.append(RunRecord(f'{sys.argv[2]}-{i}', {}, {'curve': [sys.argv[2]] * 2000}))\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     processes = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), name], env=environment) for name in "AB"]

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from idgnn import walk_counts
-from idgnn.experiments.walks import build
+from idgnn.experiments.walks import build_walks
 from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import build as build_predictor
 from idgnn.models.settings import ModelSettings
@@ -14,7 +14,7 @@ TASKS = ("link-prediction", "shortest-path")
 
 
 def network(problem, model=SMALL):
-    return build(settings("link-prediction", model), problem).double()
+    return build_walks(settings("link-prediction", model), problem).double()
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -63,7 +63,7 @@ def test_it_has_as_many_parameters_as_its_rivals(conv):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_it_is_trained_and_repeats(task):
-    assert scores(build, task, SMALL) == scores(build, task, SMALL)
+    assert scores(build_walks, task, SMALL) == scores(build_walks, task, SMALL)
 
 
 def test_it_is_for_pairs_alone():

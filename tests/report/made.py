@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from functools import cache
 
-from idgnn.experiments.record import Record
-from idgnn.experiments.spec import Spec, job_as_dict
+from idgnn.experiments.spec import RunRecord, Spec, job_as_dict
 from idgnn.report import layout as layouts
 from idgnn.report.layout import Layout
-from idgnn.report.tables import Table, fill
+from idgnn.report.tables import ResultTable, fill
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ def published(table: str, column: str, row: str) -> Number | None:
 
 def record(
     spec: Spec, value: float, machine: str = "H200", error: str | None = None, metric: str = "accuracy"
-) -> Record:
+) -> RunRecord:
     result = {
         "valid": {metric: value},
         "best": {"epoch": 2, "valid": {metric: value}},
@@ -44,10 +43,10 @@ def record(
         "width": 256,
     }
     job, versions = job_as_dict(spec.job), {"idgnn": "0.1.0"}
-    return Record(spec.key, job, None if error else result, error, 36.0, machine, "2026-11-14T10:00:00", versions)
+    return RunRecord(spec.key, job, None if error else result, error, 36.0, machine, "2026-11-14T10:00:00", versions)
 
 
-def records_of(table: Layout, values: dict[str, tuple[float, ...]], protocol: str = "text") -> dict[str, Record]:
+def records_of(table: Layout, values: dict[str, tuple[float, ...]], protocol: str = "text") -> dict[str, RunRecord]:
     """Of the first column of Table 2: a value for each seed of a row."""
     found = [
         record(spec, value)
@@ -57,7 +56,7 @@ def records_of(table: Layout, values: dict[str, tuple[float, ...]], protocol: st
     return {each.key: each for each in found}
 
 
-def table2(values: dict[str, tuple[float, ...]]) -> Table:
+def table2(values: dict[str, tuple[float, ...]]) -> ResultTable:
     made = layout("table2")
     return fill(made, records_of(made, values), published)
 

@@ -20,7 +20,7 @@ def of(*values: float, number: Number | None = None, errors: int = 0):
 def test_mean_and_standard_deviation_are_those_of_the_seeds():
     found = of(0.6, 0.7, 0.8, number=Number(0.7))
     assert (found.mean, found.std) == (pytest.approx(0.7), pytest.approx(stdev([0.6, 0.7, 0.8])))
-    assert (found.n, found.asked, found.share, found.number) == (3, 3, "", "0.700 ± 0.100")
+    assert (found.n, found.total, found.share, found.number) == (3, 3, "", "0.700 ± 0.100")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_above_within_below(mean, std, theirs, status):
 
 def test_without_records_a_cell_is_not_run():
     found = of()
-    assert (found.status, found.number, found.n, found.asked) == ("missing", "not run", 0, 3)
+    assert (found.status, found.number, found.n, found.total) == ("missing", "not run", 0, 3)
 
 
 def test_with_some_records_a_cell_says_how_many():

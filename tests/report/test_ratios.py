@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from idgnn.experiments.measured_tables import RUN_TIME_COLUMNS, RUN_TIME_ROWS
 from idgnn.experiments.published import published
-from idgnn.experiments.table4 import COLUMNS, ROWS
 from idgnn.report.ratios import ratios
 from idgnn.report.tables import fill
 from tests.report.made import layout, record
@@ -17,11 +17,14 @@ def shown(*times: dict[str, float], replayed: bool = False) -> dict[str, list[st
     records = {}
     for spec, ratio in zip(made.specs["text", "gcn", "forward"], times, strict=False):
         result = {
-            column: {row: {"ms": 7.0 * ratio.get(row, 1.0), "std": 0.1, "ratio": ratio.get(row, 1.0)} for row in ROWS}
-            for column in COLUMNS
+            column: {
+                row: {"ms": 7.0 * ratio.get(row, 1.0), "std": 0.1, "ratio": ratio.get(row, 1.0)}
+                for row in RUN_TIME_ROWS
+            }
+            for column in RUN_TIME_COLUMNS
         }
         if replayed:
-            for row in ROWS:
+            for row in RUN_TIME_ROWS:
                 result["forward"][row] |= {"replayed_ms": 1.0, "replayed_ratio": 2 * ratio.get(row, 0.5)}
         records[spec.key] = replace(record(spec, 0, machine="H200, 1 run side by side"), result=result)
     block = ratios(fill(made, records, published))

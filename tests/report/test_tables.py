@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from idgnn.experiments.grid import TABLES
 from idgnn.experiments.published import published as of_paper
-from idgnn.report.gains import gains
-from idgnn.report.layout import TABLES
-from idgnn.report.tables import fill
+from idgnn.report.tables import fill, gains
 from tests.report.made import AS_PUBLISHED, layout, record, table2
 
 
@@ -16,13 +15,13 @@ def test_every_table_stands_without_a_single_record(name):
     table = fill(layout(name), {}, of_paper)
     assert {cell.status for cell in table.ours()} == {"missing"}
     assert any(line == "published" for line, _, _ in table.cells)
-    assert all(table.lines(row, table.layout.headings) for row in table.layout.rows)
+    assert all(table.sources(row, table.layout.headings) for row in table.layout.rows)
 
 
 def test_what_goes_beyond_the_paper_has_no_released_and_no_published_line():
     table = fill(layout("table2"), {}, of_paper)
     row = next(row for row in table.layout.rows if row.name == "walks-gcn")
-    assert table.lines(row, table.layout.headings) == ["text"]
+    assert table.sources(row, table.layout.headings) == ["text"]
 
 
 def test_the_best_of_each_family_and_of_the_column_are_marked():

@@ -3,7 +3,7 @@
 import re
 from html.parser import HTMLParser
 
-from idgnn.report.expectations.every import expectations
+from idgnn.report.expectations import expectations
 from idgnn.report.latex import escape, latex
 from idgnn.report.markdown import markdown
 from idgnn.report.page import page

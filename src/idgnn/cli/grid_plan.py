@@ -1,37 +1,37 @@
-"""What a grid of runs holds, and what is still to be run, as tables."""
+"""A grid of runs as a table: what has finished, and what would run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as RichTable
 
 from idgnn.cli.grid_progress import duration
 from idgnn.experiments.estimate import GIB, Estimator
-from idgnn.experiments.needed_data import absent, dataset_of
-from idgnn.experiments.spec import Spec
+from idgnn.experiments.missing_data import absent
+from idgnn.experiments.spec import Spec, dataset_of
 from idgnn.experiments.store import Contents
 from idgnn.experiments.worker import Workers
 
 
 def show_grid(specs: Sequence[Spec], contents: Contents, label: str) -> None:
-    """How many runs every column has, and how many are done."""
-    table = Table("table", "column", "protocol", "runs", "done", "failed", title=label.rstrip(": ") or None)
+    """The number of runs of every column, and how many finished or failed."""
+    table = RichTable("table", "column", "protocol", "runs", "finished", "failed", title=label.rstrip(": ") or None)
     for name, some in _by_column(specs).items():
         keys = {spec.key for spec in some}
-        done, failed = len(keys & set(contents.finished)), len(keys & set(contents.failed))
-        table.add_row(*name, str(len(keys)), str(done), str(failed))
+        finished, failed = len(keys & set(contents.finished)), len(keys & set(contents.failed))
+        table.add_row(*name, str(len(keys)), str(finished), str(failed))
     console = Console()
     console.print(table)
     rows = ", ".join(dict.fromkeys(spec.row for spec in specs))
     console.print(f"Models: {rows}", highlight=False, soft_wrap=True)
-    console.print("Columns may share runs; a run that is shared is run once.", highlight=False)
+    console.print("Columns may share runs; a shared run is run once.", highlight=False)
 
 
 def show_plan(specs: Sequence[Spec], estimator: Estimator, workers: Workers, label: str) -> None:
-    """What would run, in its order, what would be downloaded, and a guess at what it takes."""
-    table = Table("table", "column", "protocol", "runs", "longest", "together", "memory")
+    """What would run, in its order, what would be downloaded, and estimates of time and memory."""
+    table = RichTable("table", "column", "protocol", "runs", "longest", "together", "memory")
     table.title = f"{label}what would run, the longest run, all runs together, memory of a run (estimates)"
     for name, some in _by_column(specs).items():
         each = [estimator(spec.job) for spec in some]
@@ -47,18 +47,18 @@ def show_plan(specs: Sequence[Spec], estimator: Estimator, workers: Workers, lab
     console.print(
         f"{label}{len(specs)} runs, {workers.number} side by side on {', '.join(workers.devices)} "
         f"({workers.threads} thread{'s' * (workers.threads != 1)} each): about {duration(wall)}, up to "
-        f"{memory:.0f} GiB. Estimates: {measured} from runs on this machine with another seed, "
-        f"{len(specs) - measured} from constants.",
+        f"{memory:.0f} GiB. Estimates: {measured} from the same run on this machine with another seed, "
+        f"{len(specs) - measured} from {estimator.source}.",
         highlight=False,
         soft_wrap=True,
     )
     names = absent(specs)
     if names:
-        said = f"{label}Not here, so downloaded first if possible: {', '.join(names)}."
-        console.print(said, highlight=False, soft_wrap=True)
+        message = f"{label}Missing, so downloaded first if possible: {', '.join(names)}."
+        console.print(message, highlight=False, soft_wrap=True)
 
 
-def say_left_out(specs: Sequence[Spec], label: str) -> None:
+def print_skipped(specs: Sequence[Spec], label: str) -> None:
     """A line for each column whose data are missing."""
     for (table, column, protocol), some in _by_column(specs).items():
         runs = f"{len(some)} run{'s' * (len(some) != 1)}"

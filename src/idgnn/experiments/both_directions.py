@@ -1,4 +1,4 @@
-"""ID-GNN-Full for undirected links, which goes beyond the paper: a link has no direction, so both are read."""
+"""ID-GNN-Full for undirected links, beyond the paper: a link has no direction, so both directions are averaged."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BothEncoder(IDGNN):
 
 
 class BothPredictor(Predictor):
-    """The mean of both embeddings, read by one linear layer: the same as the mean of what it says about each."""
+    """One linear layer on the mean of both embeddings, which is the mean of its two predictions."""
 
     def __init__(self, num_outputs: int, encoder: dict[str, Any]) -> None:
         super().__init__("pair", num_outputs, encoder)
@@ -49,12 +49,12 @@ class BothPredictor(Predictor):
         return self.head((ahead + back) / 2)
 
 
-def build(settings: RunSettings, problem: Problem) -> BothPredictor:
-    """The network that settings ask for; its parameters are those of ID-GNN-Full, so the width is the same."""
+def build_both_directions(settings: RunSettings, problem: Problem) -> BothPredictor:
+    """The network of these settings; its parameters are those of ID-GNN-Full, so the width is the same."""
     model, outputs = settings.model, problem.objective.num_outputs
     if problem.level != "pair" or model.identity != "full":
         raise ValueError(
-            f"the task asks about a {problem.level} and identity is {model.identity!r}, expected a task on pairs and "
+            f"the task is about a {problem.level} and identity is {model.identity!r}, expected a task on pairs and "
             "'full': both directions of a conditional embedding are read."
         )
     full = build_predictor(model, "pair", problem.in_channels, outputs, problem.edge_dim)

@@ -1,4 +1,4 @@
-"""ID-GNN-Fast for pairs, which goes beyond the paper: the walks between the two nodes of a pair are counted too."""
+"""ID-GNN-Fast for pairs, beyond the paper: it also reads the counts of walks between the two nodes of a pair."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from idgnn.experiments.pair_budget import pair_budget
 from idgnn.identity.walk_counts import walk_counts
-from idgnn.models.budget import match_budget
+from idgnn.models.budget import match_budget, num_parameters
 from idgnn.models.heads import PairHead
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.predictor import Predictor
 from idgnn.models.predictor import build as build_predictor
 from idgnn.models.prepared import Prepared
+from idgnn.models.settings import ModelSettings
 from idgnn.tasks.problem import Problem
 from idgnn.training.settings import RunSettings
 
@@ -24,8 +24,8 @@ from idgnn.training.settings import RunSettings
 class WalkEncoder(IDGNN):
     r""":class:`idgnn.IDGNN` whose queries come with :math:`\log(1 + (A^k)_{uv})`, k = 1 to `cycle_length`.
 
-    A is the graph that carries the messages. In link prediction the edges that are asked for are not in it, so the
-    counts do not tell the answer.
+    A is the graph of the messages. In link prediction it does not contain the queried edges, so the counts do not
+    reveal the answer.
     """
 
     def prepare(  # type: ignore[override]
@@ -57,13 +57,13 @@ class WalkPredictor(Predictor):
         return self.head(torch.cat([self.encoder.run(ready), ready.pair_x], dim=-1))
 
 
-def build(settings: RunSettings, problem: Problem) -> WalkPredictor:
-    """The network that settings ask for, with as many parameters as all others."""
+def build_walks(settings: RunSettings, problem: Problem) -> WalkPredictor:
+    """The network of these settings, with as many parameters as the other models."""
     model, outputs = settings.model, problem.objective.num_outputs
     if problem.level != "pair" or model.identity == "full":
         raise ValueError(
-            f"the task asks about a {problem.level} and identity is {model.identity!r}, expected a task on pairs and "
-            "'fast' or 'none': the walks between two nodes are for networks that read them apart."
+            f"the task is about a {problem.level} and identity is {model.identity!r}, expected a task on pairs and "
+            "'fast' or 'none': walk counts are for networks that embed the two nodes separately."
         )
 
     def network(width: int) -> WalkPredictor:
@@ -73,3 +73,14 @@ def build(settings: RunSettings, problem: Problem) -> WalkPredictor:
     if model.width is not None:
         return network(model.width)
     return network(match_budget(network, pair_budget(model, problem.in_channels, outputs), tolerance=0.1))
+
+
+def pair_budget(settings: ModelSettings, in_channels: int, num_outputs: int) -> int:
+    """Parameters of a network for pairs: those of a plain GCN with one linear layer as a head.
+
+    :func:`idgnn.models.predictor.build` matches the same number.
+    """
+    layers = settings.num_layers("pair")
+    gcn = replace(settings, conv="gcn", identity="none", width=settings.budget, layers=layers)
+    with torch.device("meta"):
+        return num_parameters(build_predictor(gcn, "node", in_channels, num_outputs, None))

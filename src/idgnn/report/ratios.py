@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from idgnn.experiments.record import Record
+from idgnn.experiments.spec import RunRecord
 from idgnn.report.blocks import Block, Head, Line, Shown
-from idgnn.report.layout import Heading, Row
-from idgnn.report.tables import Table
+from idgnn.report.layout import Heading
+from idgnn.report.tables import ResultTable
 
 _GCN, _EGO, _OURS = "gcn", "full-gcn-ego", "full-gcn"
 # Name, dividend, divisor, and the two of the published ratio: the published ID-GNN-Full is the one on ego networks.
@@ -22,11 +22,11 @@ _RATIOS = (
 _CAPTION = (
     "How many times longer the first takes than the second, on the same batch and machine, taking turns. A ratio is "
     "the median over the turns, and over seeds the median of those. The published ratio of ID-GNN-Full is that on ego "
-    "networks; it stands beside ours as well, which gives the same answers."
+    "networks; it is also shown beside ours, which computes the same embeddings."
 )
 
 
-def ratios(table: Table) -> Block | None:
+def ratios(table: ResultTable) -> Block | None:
     """The ratios of Table 4, published and ours; None for other tables."""
     if table.layout.name != "table4":
         return None
@@ -45,10 +45,10 @@ def ratios(table: Table) -> Block | None:
 
 
 def _pair(
-    table: Table, heading: Heading, first: str, second: str, published: tuple[str, str] | None
+    table: ResultTable, heading: Heading, first: str, second: str, published: tuple[str, str] | None
 ) -> tuple[Shown, ...]:
     """The published ratio, if the paper has such a column, and ours."""
-    theirs = [table.cell("published", Row(name, name), heading) for name in published or ()]
+    theirs = [table.cell("published", name, heading) for name in published or ()]
     means = [cell.mean for cell in theirs if cell is not None and cell.mean is not None]
     ours = [ratio for each in _records(table) if (ratio := _ratio(each, heading, first, second)) is not None]
     shown = Shown(f"{median(ours):.1f}" if ours else "not run", hint=", ".join(f"{each:.2f}" for each in ours))
@@ -57,21 +57,21 @@ def _pair(
     return Shown(f"{means[0] / means[1]:.1f}" if len(means) == 2 else ""), shown
 
 
-def _ratio(record: Record, heading: Heading, first: str, second: str) -> float | None:
-    """A record has ratios to the GCN, the median over its turns; of CUDA graphs, on a GPU alone."""
+def _ratio(record: RunRecord, heading: Heading, first: str, second: str) -> float | None:
+    """A record has ratios to the GCN, the median over its turns; with CUDA graphs only on a GPU."""
     assert record.result is not None
     name = heading.part.replace("ms", "ratio")
     one, two = (record.result[heading.column][row].get(name) for row in (first, second))
     return None if one is None or two is None else one / two
 
 
-def _records(table: Table) -> Sequence[Record]:
-    """All cells share the measurements, one a seed."""
+def _records(table: ResultTable) -> Sequence[RunRecord]:
+    """All cells share the measurements, one for each seed."""
     heading = table.layout.headings[0]
-    cell = table.cell("text", Row(_GCN, _GCN), heading)
+    cell = table.cell("text", _GCN, heading)
     return [run.record for run in cell.runs if run.record is not None and run.record.result is not None] if cell else []
 
 
-def _where(table: Table) -> str:
+def _where(table: ResultTable) -> str:
     machines = sorted({record.machine.partition(",")[0] for record in _records(table)})
     return f" Ours: {' and '.join(machines)}." if machines else ""

@@ -21,9 +21,9 @@ _WAVELENGTH = 10000.0
 
 
 def with_returns(settings: RunSettings, problem: Problem) -> Problem:
-    """The problem with the features that a network for it is fed with: those of ID-GNN-Fast beside those of the nodes.
+    """The problem with the features of ID-GNN-Fast appended to those of the nodes.
 
-    For graphs they are turned into waves, but not for those of ogbg-molhiv.
+    For tasks on graphs they are encoded as waves, except on ogbg-molhiv.
     """
     if settings.model.identity != "fast":
         return problem
@@ -43,9 +43,9 @@ def with_returns(settings: RunSettings, problem: Problem) -> Problem:
 
 
 def _with_links(part: Part) -> Tensor:
-    """All edges: the links that are to be predicted are still there when the code counts, and its counts tell of them.
+    """All edges: the released code counts before it removes the links to be predicted, so its counts contain them.
 
-    In validation they stand among the queries already, beside pairs that are no links.
+    In validation these links are among the queries, beside pairs that are not links.
     """
     if isinstance(part, LinkPart):
         return torch.cat([part.edge_index, part.positives], dim=1)

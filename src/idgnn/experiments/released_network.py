@@ -1,4 +1,9 @@
-"""The networks of the released code."""
+"""The networks of the code that the authors released (GraphGym), for the protocol `released`.
+
+They differ from the paper's text in ways that change the numbers: the published numbers can only be reproduced with
+them. Only :mod:`idgnn.experiments.execute` imports this module, :mod:`idgnn.experiments.released_layers` and
+:mod:`idgnn.experiments.released_features`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import BatchNorm, global_add_pool
 
 from idgnn.choices import Level
-from idgnn.experiments.released.operators import operator
+from idgnn.experiments.released_layers import released_operator
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.predictor import Predictor
@@ -40,7 +45,7 @@ class ReleasedEncoder(IDGNN):
         self.lin_in = LinearNorm(settings["in_channels"], width)
         for conv in self.convs:
             assert isinstance(conv, IdentityConv)
-            conv.operator = operator(settings["conv"], width, self.identity == "full")
+            conv.operator = released_operator(settings["conv"], width, self.identity == "full")
 
 
 class ReleasedGraphHead(nn.Module):
@@ -57,7 +62,7 @@ class ReleasedGraphHead(nn.Module):
 
 
 class ReleasedPredictor(Predictor):
-    """A network of the released code; pairs are read by one linear layer, whether they are two nodes or one."""
+    """A network of the released code; pairs are read by one linear layer, whether they have two embeddings or one."""
 
     def __init__(self, level: Level, num_outputs: int, encoder: dict[str, Any]) -> None:
         super().__init__(level, num_outputs, encoder, pair_hidden=None)
@@ -66,17 +71,17 @@ class ReleasedPredictor(Predictor):
             self.head = ReleasedGraphHead(encoder["hidden_channels"], num_outputs)
 
 
-def build(settings: RunSettings, problem: Problem) -> ReleasedPredictor:
+def build_released(settings: RunSettings, problem: Problem) -> ReleasedPredictor:
     """The network that the released code would train; its width is given, as the authors found it.
 
     ID-GNN-Fast is the plain network, on a problem with more features
-    (:func:`idgnn.experiments.released.features.with_returns`).
+    (:func:`idgnn.experiments.released_features.with_returns`).
     """
     model, level = settings.model, problem.level
     if model.width is None or model.conv == "gine":
         raise ValueError(
             f"the model has conv={model.conv!r} and width={model.width}, expected gcn, sage, gat or gin and a width: "
-            "the released code has widths and no budget. Take the settings from a table, protocol 'released'."
+            "the released code gives widths, not budgets. Take the settings from a table, protocol 'released'."
         )
     encoder = {
         "in_channels": problem.in_channels,

@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from idgnn.experiments.grid import Choice
-from idgnn.experiments.needed_data import absent, dataset_of, download, sentence
+from idgnn.experiments.missing_data import absent, download, sentence
+from idgnn.experiments.spec import dataset_of
 from idgnn.graphs.catalog import CATALOG, find
 from idgnn.graphs.raw_files import expected
 
@@ -50,7 +51,7 @@ def test_what_cannot_be_downloaded_has_a_reason_and_a_way_out(nothing_here):
 
 def test_to_look_needs_no_torch():
     code = (
-        "import sys; from idgnn.experiments.grid import Choice; from idgnn.experiments.needed_data import absent; "
+        "import sys; from idgnn.experiments.grid import Choice; from idgnn.experiments.missing_data import absent; "
         "absent(Choice().specs()); print('torch' in sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
