@@ -7,10 +7,16 @@ from dataclasses import replace
 import pytest
 
 from idgnn.experiments import execute as module
-from idgnn.experiments.execute import attempt, execute, machine_of, runs_alone
+from idgnn.experiments import spec
+from idgnn.experiments.execute import attempt, check_generated, execute, machine_of, runs_alone
 from idgnn.experiments.grid import Choice
 from idgnn.experiments.spec import MeasureJob, TrainJob, job_as_dict, key_of
-from idgnn.graphs.settings import Selection
+from idgnn.graphs.catalog import find
+from idgnn.graphs.load import load
+from idgnn.graphs.settings import FileSource, Selection
+from idgnn.graphs.synthetic import random_regular
+from idgnn.tasks.settings import TaskSettings
+from idgnn.training.settings import RunSettings
 from idgnn.training.train import train
 from tests.experiments.tiny_specs import broken, tiny
 
@@ -92,6 +98,36 @@ def test_keys_differ_with_every_setting_but_not_with_the_device():
     assert len(keys) == len(others) + 2
     elsewhere = replace(settings.training, device="cuda:1", cuda_graphs=True, compile=True)
     assert key_of(TrainJob(replace(settings, training=elsewhere))) == key_of(job)
+
+
+def test_keys_differ_with_the_version_of_the_data(monkeypatch, tmp_path):
+    generated, read = tiny().job, tiny(data="ENZYMES").job
+    measured = [MeasureJob("run-time", (("dataset", "ENZYMES"),)), MeasureJob("regular-graphs")]
+    jobs = [generated, read, *measured]
+    before = [key_of(job) for job in jobs]
+    monkeypatch.setattr(spec, "GENERATED", dict.fromkeys(spec.GENERATED, "other"))
+    raw = spec.expected(find("ENZYMES"))
+    monkeypatch.setattr(spec, "expected", lambda entry: {**raw, next(iter(raw)): "other"})
+    spec._version_of.cache_clear()
+    assert not set(before) & {key_of(job) for job in jobs}
+    monkeypatch.undo()
+    spec._version_of.cache_clear()
+    assert before == [key_of(job) for job in jobs]
+    edges = tmp_path / "edges.csv"
+    files = TrainJob(RunSettings(FileSource(edges), TaskSettings(name="link-prediction")))
+    edges.write_text("source,target\nAnn,Ben\n")
+    first = key_of(files)
+    edges.write_text("source,target\nAnn,Bob\n")
+    assert key_of(files) != first
+
+
+def test_generated_graphs_have_the_version_in_the_keys_and_others_are_refused():
+    for name in ("ScaleFree", "SmallWorld"):
+        graphs = load(name).graphs
+        check_generated(name, graphs)
+        with pytest.raises(ValueError, match=f"the graphs of {name} have the fingerprint .* Install networkx"):
+            check_generated(name, graphs[::-1])
+    check_generated("random-regular", random_regular(10, 16, 4))
 
 
 def test_only_timed_jobs_run_alone():

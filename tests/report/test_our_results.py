@@ -27,7 +27,7 @@ def test_every_run_of_the_grid_has_its_record():
     runs = {spec.key: spec for spec in Choice(protocols=("text", "released")).specs()}
     assert len(runs) == 1977 and set(contents.finished) == set(runs) and not contents.failed and not contents.broken
     for key, record in contents.records.items():
-        assert record.job == job_as_dict(runs[key].job)
+        assert record.job == job_as_dict(runs[key].job) and record.job["data_version"]
 
 
 def test_the_page_is_that_of_the_records(page: str):

@@ -9,12 +9,17 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from idgnn.experiments.spec import Job, MeasureJob, RunRecord, TrainJob, job_as_dict, key_of
+from idgnn.experiments.spec import GENERATED, Job, MeasureJob, RunRecord, TrainJob, fingerprint, job_as_dict, key_of
+from idgnn.graphs.catalog import find
 from idgnn.training.processor import processor
 from idgnn.training.record import versions
 from idgnn.training.settings import RunSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch_geometric.data import Data
+
     from idgnn.graphs.dataset import Dataset
     from idgnn.tasks.problem import Problem
 
@@ -126,6 +131,9 @@ def _network(job: TrainJob, problem: Problem) -> Any:
 def _measure(job: MeasureJob, device: str) -> dict[str, Any]:
     if job.name == "regular-graphs":
         from idgnn.experiments.regular_graphs import measure_regular_graphs as measure
+        from idgnn.graphs.synthetic import random_regular
+
+        check_generated("random-regular", random_regular(10, num_nodes=16, degree=4))
     elif job.name == "run-time":
         from idgnn.experiments.run_time import measure_run_time as measure
     else:
@@ -137,8 +145,11 @@ def _measure(job: MeasureJob, device: str) -> dict[str, Any]:
 # the settings, so that jobs share them.
 @lru_cache(maxsize=4)
 def _dataset(settings: RunSettings) -> Dataset:
+    from idgnn.graphs.load import load
     from idgnn.training.train import read_data
 
+    if isinstance(settings.data, str) and find(settings.data).name in GENERATED:
+        check_generated(find(settings.data).name, load(settings.data).graphs)
     return read_data(settings)
 
 
@@ -148,3 +159,13 @@ def _problem(settings: RunSettings) -> Problem:
 
     task = type(settings.task)(name="node-classification")  # the graphs are the same for all tasks and seeds
     return make_problem(_dataset(replace(settings, task=task, seed=0)), settings.task, settings.seed)
+
+
+def check_generated(name: str, graphs: Sequence[Data]) -> None:
+    """Refuses generated graphs of another version: a result would be stored under the key of other data."""
+    found = fingerprint((graph.num_nodes, graph.edge_index.tolist()) for graph in graphs)  # type: ignore[misc]
+    if found != GENERATED[name]:
+        raise ValueError(
+            f"the graphs of {name} have the fingerprint {found}, expected {GENERATED[name]}: networkx "
+            f"{versions()['networkx']} generates other graphs than those of the tables. Install networkx 3.6.1."
+        )

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
+from functools import cache
 from typing import Any, Literal
 
 from idgnn.choices import Protocol
 from idgnn.graphs.catalog import find
+from idgnn.graphs.raw_files import expected
 from idgnn.training.settings import RunSettings
 
 Variant = Literal["idgnn", "released", "walks", "both-directions", "pgnn"]
 """Which network: the library's, that of the released code, ID-GNN-Fast with walk counts of pairs, ID-GNN-Full with both
 directions of a pair averaged, P-GNN."""
+
+GENERATED = {
+    "ScaleFree": "9a626ef502ff",
+    "SmallWorld": "22dcf356fc00",
+    "random-regular": "4a623640f627",  # of a sample: there are as many of them as there are sizes and seeds
+}
+"""The version of generated graphs: the :func:`fingerprint` of the dataset. Another version of networkx may draw other
+graphs, so :mod:`idgnn.experiments.execute` compares it before it trains."""
 
 _WHERE_IT_RUNS = ("device", "cuda_graphs", "compile", "workers")
 
@@ -95,11 +106,11 @@ def key_of(job: Job) -> str:
 def job_as_dict(job: Job) -> dict[str, Any]:
     """As plain values. Defaults are left out, so that an option added later changes no key."""
     if isinstance(job, MeasureJob):
-        return {"measure": job.name, "arguments": dict(job.arguments), "seed": job.seed}
+        made: dict[str, Any] = {"measure": job.name, "arguments": dict(job.arguments), "seed": job.seed}
     else:
         settings = job.settings
         training = {name: value for name, value in _changed(settings.training).items() if name not in _WHERE_IT_RUNS}
-        return {
+        made = {
             "train": settings.data if isinstance(settings.data, str) else settings.as_dict()["data"],
             "variant": job.variant,
             "task": _changed(settings.task),
@@ -108,12 +119,56 @@ def job_as_dict(job: Job) -> dict[str, Any]:
             "selection": _changed(settings.selection),
             "seed": settings.seed,
         }
+    return {**made, "data_version": data_version(job)}
 
 
 def dataset_of(job: Job) -> str | None:
     """The dataset that a job reads by its name, if any; an unknown name is an error."""
     data = dict(job.arguments).get("dataset") if isinstance(job, MeasureJob) else job.settings.data
     return find(data).name if isinstance(data, str) else None
+
+
+def data_version(job: Job) -> str:
+    """Changes if the graphs of a job change: a checksum of its raw files, or of what its generator generates.
+
+    Empty for a name that is in no catalog, such as `"python"`: nothing is known about these graphs.
+
+    Example:
+        >>> data_version(MeasureJob("regular-graphs"))
+        '4a623640f627'
+    """
+    if isinstance(job, TrainJob) and not isinstance(job.settings.data, str):
+        files = job.settings.data
+        paths = [path for path in (files.edges, files.nodes, files.graphs) if path is not None]
+        files_below = [each for path in paths for each in (sorted(path.rglob("*")) if path.is_dir() else [path])]
+        return _hash(each.read_bytes() for each in files_below if each.is_file())
+    if isinstance(job, MeasureJob) and job.name == "regular-graphs":
+        return GENERATED["random-regular"]
+    data = dict(job.arguments).get("dataset", "") if isinstance(job, MeasureJob) else job.settings.data
+    return _version_of(str(data))
+
+
+def fingerprint(graphs: Iterable[tuple[int, list[list[int]]]]) -> str:
+    """A checksum of graphs, each as its number of nodes and its `edge_index` as a list."""
+    return _hash(str(graph).encode() for graph in graphs)
+
+
+@cache
+def _version_of(name: str) -> str:
+    try:
+        entry = find(name)
+    except ValueError:
+        return ""
+    if entry.folder is None:
+        return GENERATED[entry.name]
+    return _hash(value.encode() for value in sorted(expected(entry).values()))
+
+
+def _hash(parts: Iterable[bytes]) -> str:
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part)
+    return found.hexdigest()[:12]
 
 
 def _changed(settings: Any) -> dict[str, Any]:
