@@ -13,7 +13,7 @@ import tyro
 from idgnn.choices import Protocol, TableName
 
 if TYPE_CHECKING:
-    from idgnn.cli.grid_progress import GridProgress
+    from idgnn.cli.grid_display import GridProgress
     from idgnn.experiments.spec import RunRecord, Spec
     from idgnn.experiments.store import Contents, Store
 
@@ -74,7 +74,7 @@ class Reproduce:
         if self.what == "merge":
             self._merge(store)
         elif self.what == "list":
-            from idgnn.cli.grid_plan import show_grid
+            from idgnn.cli.grid_display import show_grid
 
             show_grid(self._specs(), _read(store), self._label())
         else:
@@ -110,8 +110,7 @@ class Reproduce:
         if len(finished) == len(keys):
             self._print_next()
             return
-        from idgnn.cli.grid_plan import show_plan
-        from idgnn.cli.grid_progress import GridProgress
+        from idgnn.cli.grid_display import GridProgress, show_plan
         from idgnn.experiments.estimate import Estimator
         from idgnn.experiments.execute import machine_of
         from idgnn.experiments.grid import in_order
@@ -161,7 +160,7 @@ class Reproduce:
         return [spec for spec in specs if dataset_of(spec.job) not in reasons], skipped
 
     def _print_end(self, progress: GridProgress, store: Store, interrupted: bool, skipped: list[Spec]) -> None:
-        from idgnn.cli.grid_plan import print_skipped
+        from idgnn.cli.grid_display import print_skipped
 
         label, end = self._label(), progress.latest
         left = len(end.waiting) + len(end.running)

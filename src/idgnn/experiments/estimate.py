@@ -59,12 +59,12 @@ class Estimator:
         self.machine = machine
         self.kind: Literal["cpu", "gpu"] = kind
         self._seconds, self._memory = dict[str, list[float]](), dict[str, float]()
-        self._rates: dict[bool, list[float]] = {True: [], False: []}  # by whether it is this machine
         self._measurements = dict[str, list[float]]()
+        self._rates: dict[bool, list[float]] = {True: [], False: []}  # by whether it is this machine
         self._rate = _SECONDS[kind]
         for record in records:
             self._add(record)
-        self._update()
+        self._set_rate()
 
     def __call__(self, job: Job) -> Estimate:
         """The estimate for a job."""
@@ -80,23 +80,20 @@ class Estimator:
     def learn(self, record: RunRecord) -> None:
         """Takes a finished run into account."""
         self._add(record)
-        self._update()
+        self._set_rate()
 
     @property
     def source(self) -> str:
         """Where the rate of jobs that were never measured comes from."""
-        here, elsewhere = len(self._rates[True]), len(self._rates[False])
-        if here:
-            return f"the rate of {here} recorded run{'s' * (here != 1)} on this machine"
-        if elsewhere:
-            kind = {"cpu": "CPUs", "gpu": "GPUs"}[self.kind]
-            return f"the rate of {elsewhere} recorded run{'s' * (elsewhere != 1)} on other {kind}"
+        for here, place in ((True, "this machine"), (False, f"other {self.kind.upper()}s")):
+            if number := len(self._rates[here]):
+                return f"the rate of {number} recorded run{'s' * (number != 1)} on {place}"
         return "a default rate, because no run is recorded (it may be wrong by a factor of 10)"
 
     def _add(self, record: RunRecord) -> None:
-        if record.result is None or (record.machine != self.machine and record.on_gpu != (self.kind == "gpu")):
-            return
         here = record.machine == self.machine
+        if record.result is None or not (here or record.on_gpu == (self.kind == "gpu")):
+            return
         if here:
             same = _same_but_seed(record.job)
             self._seconds.setdefault(same, []).append(record.seconds)
@@ -108,7 +105,7 @@ class Estimator:
         if settings is not None and record.seconds > 0:
             self._rates[here].append(max(record.seconds - _START, 0.1) / _work(settings, self.kind))
 
-    def _update(self) -> None:
+    def _set_rate(self) -> None:
         rates = self._rates[True] or self._rates[False]
         self._rate = median(rates) if rates else _SECONDS[self.kind]
 

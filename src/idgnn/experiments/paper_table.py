@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from idgnn.choices import Protocol, TableName, TaskName
@@ -85,52 +85,31 @@ class TaskColumn:
 
     def spec(self, table: str, model: Model, protocol: Protocol, seed: int) -> Spec:
         """The run of one model."""
-        settings = self._text(model, seed) if protocol == "text" else self._released(model, seed)
-        variant: Variant = model.variant if protocol == "text" else "released"
-        return Spec(table, self.name, model.name, protocol, seed, TrainJob(settings, variant))
+        released = protocol == "released"
+        epochs = (released and self.released_epochs) or self.epochs
+        training = TrainOptions(
+            epochs=epochs,
+            batch_size=(released and self.released_batch_size) or self.batch_size,
+            eval_every=max(epochs // 50, 1),
+            reshuffle_every=1 if self.task == "link-prediction" else _RESHUFFLE_EVERY,
+        )
+        network, selection = ModelSettings(conv=model.conv, identity=model.identity), Selection()
+        if released:
+            training = replace(training, lr=self.released_lr, schedule=self.released_schedule)
+            network = replace(network, width=_released_width(self, model), aggr="mean")
+            min_edges = 0 if self.released_smallest is None else 200
+            selection = Selection(self.released_min_nodes, min_edges, self.released_smallest)
+        data = (released and self.released_dataset) or self.dataset
+        task = TaskSettings(name=self.task, split=self.split)
+        job = TrainJob(
+            RunSettings(data, task, network, training, selection, seed), "released" if released else model.variant
+        )
+        return Spec(table, self.name, model.name, protocol, seed, job)
 
     def specs(self, table: str, models: Sequence[Model], protocol: Protocol, seeds: Sequence[int]) -> list[Spec]:
         """The runs of all models, seed by seed. Models beyond the paper have the protocol `text` only."""
         rows = [model for model in models if protocol == "text" or model in PAPER]
         return [self.spec(table, model, protocol, seed) for seed in seeds for model in rows if model in self.models]
-
-    def _text(self, model: Model, seed: int) -> RunSettings:
-        return RunSettings(
-            self.dataset,
-            TaskSettings(name=self.task, split=self.split),
-            ModelSettings(conv=model.conv, identity=model.identity),
-            self._options(self.epochs, self.batch_size),
-            Selection(),
-            seed,
-        )
-
-    def _released(self, model: Model, seed: int) -> RunSettings:
-        small = self.released_smallest is not None
-        return RunSettings(
-            self.released_dataset or self.dataset,
-            TaskSettings(name=self.task, split=self.split),
-            ModelSettings(conv=model.conv, identity=model.identity, width=_released_width(self, model), aggr="mean"),
-            self._options(
-                self.released_epochs or self.epochs,
-                self.released_batch_size or self.batch_size,
-                lr=self.released_lr,
-                schedule=self.released_schedule,
-            ),
-            Selection(self.released_min_nodes, 200 if small else 0, self.released_smallest),
-            seed,
-        )
-
-    def _options(
-        self, epochs: int, batch_size: int, lr: float = 0.01, schedule: Literal["cosine", "constant"] = "cosine"
-    ) -> TrainOptions:
-        return TrainOptions(
-            epochs=epochs,
-            batch_size=batch_size,
-            lr=lr,
-            schedule=schedule,
-            eval_every=max(epochs // 50, 1),
-            reshuffle_every=1 if self.task == "link-prediction" else _RESHUFFLE_EVERY,
-        )
 
 
 # Widths that the authors found, in the order of `CONVS`, for plain and Fast, and for Full.
