@@ -140,10 +140,13 @@ class Reproduce:
             sys.exit(1)
 
     def _reference(self) -> list[RunRecord]:
-        """The results of the repository, if this is one: they tell how long runs take."""
-        from idgnn.experiments.store import DEFAULT, Store
+        """The results in the working folder, which are there in a checkout: their times are the best estimates."""
+        from idgnn.experiments.store import DEFAULT, read_records
 
-        return [] if self.store == DEFAULT or not DEFAULT.is_dir() else list(Store(DEFAULT).read().records.values())
+        try:
+            return [] if self.store == DEFAULT else list(read_records(DEFAULT).records.values())
+        except ValueError:  # there are none
+            return []
 
     def _with_data(self, specs: list[Spec]) -> tuple[list[Spec], list[Spec]]:
         """The runs whose data are available, and the others; prints once why these are skipped."""

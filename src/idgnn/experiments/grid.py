@@ -93,7 +93,7 @@ def quick(spec: Spec) -> Spec:
 
 # Enough graphs to have every class in both parts; molhiv has few positive molecules.
 _QUICK_GRAPHS, _QUICK_MOLHIV = 64, 2000
-_QUICK_EDGES = 60  # entries; smaller graphs have hardly a triangle
+_QUICK_EDGES = 60  # entries; smaller graphs have few triangles
 
 
 def _small(settings: RunSettings) -> RunSettings:

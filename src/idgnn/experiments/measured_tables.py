@@ -69,7 +69,7 @@ TABLE4 = _table(
     # One measurement for both columns: contenders take turns, or their times could not be compared.
     {column: MeasureJob("run-time", (("dataset", "ENZYMES"), ("graphs", 128))) for column in RUN_TIME_COLUMNS},
     RUN_TIME_ROWS.items(),
-    "Milliseconds for a batch of 128 ENZYMES graphs. The paper's machine is another one: ratios tell more. "
+    "Milliseconds for a batch of 128 ENZYMES graphs. The paper used another machine, so compare the ratios. "
     "The published ID-GNN-Full is computed on ego networks; the last row computes the same on the identity graph.",
     digits=1,
 )

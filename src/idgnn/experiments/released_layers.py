@@ -43,13 +43,13 @@ class ReleasedGAT(IdentityGAT):
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
         sent = _sent(self, x, round_)
         scores = sent @ torch.cat([self.att_source, self.att_target]).t()
-        asks = scores[:, 1:].index_select(0, round_.previous)
+        target_scores = scores[:, 1:].index_select(0, round_.previous)
         plain, colored = round_.apart(sent)
-        gives = list(round_.apart(scores[:, :1]))
+        source_scores = list(round_.apart(scores[:, :1]))
         if not round_.has_color:
-            (alpha,) = attention(gives[:1], asks, round_, self.negative_slope)
+            (alpha,) = attention(source_scores[:1], target_scores, round_, self.negative_slope)
             return gather_sum(plain, round_.plain, alpha.squeeze(-1))
-        first, second = attention(gives, asks, round_, self.negative_slope)
+        first, second = attention(source_scores, target_scores, round_, self.negative_slope)
         out = gather_sum(plain, round_.plain, first.squeeze(-1))
         return gather_sum(colored, round_.colored, second.squeeze(-1), base=out)
 

@@ -51,9 +51,9 @@ def workers_on(device: str, number: int | None = None) -> Workers:
     if devices[0].startswith("cuda"):
         return Workers(number or min(_PER_GPU * len(devices), max(cores - 1, 1)), devices)
     number = number or max(cores // 2, 1)
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    most = int(asked) if asked.isdigit() and int(asked) else cores
-    return Workers(number, devices, min(max(cores // number, 1), most))
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    limit = int(given) if given.isdigit() and int(given) else cores
+    return Workers(number, devices, min(max(cores // number, 1), limit))
 
 
 class Worker:

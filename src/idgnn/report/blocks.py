@@ -93,7 +93,7 @@ class Shown:
 
     @property
     def sign(self) -> str:
-        """Empty where the text says already that it was not run."""
+        """Empty where the text is "not run" already."""
         return "" if self.check is None or self.check.found is None else self.check.sign
 
     @property

@@ -107,12 +107,12 @@ def _bar(gain: Gain, published: Gain, low: float, high: float) -> str:
     if gain.gain is None:
         return f'<span class="bar {gain.source}"><span class="rest">{gain.source}: not run</span></span>'
     start, length = (100 * part / (high - low) for part in (min(gain.gain, 0.0) - low, abs(gain.gain)))
-    said = f"{100 * gain.gain:+.1f}"
+    label = f"{100 * gain.gain:+.1f}"
     if gain is not published:
         for name, check in (("gain", gain_check(gain, published)), ("level", level_check(gain, published))):
             if check is not None and check.found is not None:
-                said += f' <i class="{check.css_class}" title="{name}: {check.sign}">{VERDICT_SIGN[check.verdict]}</i>'
+                label += f' <i class="{check.css_class}" title="{name}: {check.sign}">{VERDICT_SIGN[check.verdict]}</i>'
     return (
         f'<span class="bar {gain.source}" title="{gain.source}"><span class="fill" '
-        f'style="margin-left:{start:.2f}%;width:{length:.2f}%"></span><span class="rest">{said}</span></span>'
+        f'style="margin-left:{start:.2f}%;width:{length:.2f}%"></span><span class="rest">{label}</span></span>'
     )

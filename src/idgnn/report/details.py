@@ -29,13 +29,13 @@ def details(table: ResultTable, row: Row, heading: Heading, cell: Cell, name: st
     model = row.title if spec.row == row.name else f"{row.title}: {spec.row}"
     family = ", ".join(each for each in (row.family, spec.protocol) if each)
     beside = Cell("published", cell.published.mean, cell.published.std, digits=cell.digits) if cell.published else None
-    said = [f"{cell.share} runs"] if cell.share else []
-    said += [f"published {beside.number}"] if beside else []
+    facts = [f"{cell.share} runs"] if cell.share else []
+    facts += [f"published {beside.number}"] if beside else []
     return (
         f'<div popover id="{name}" class="details"><p class="where">{escape(where)}</p>'
         f"<h3>{escape(model)} <em>{escape(family)}</em></h3>"
         f'<p class="big"><b class="{cell.status}">{escape(cell.number)} {SIGN[cell.status]}</b>'
-        f" {escape(', '.join(said))}</p>"
+        f" {escape(', '.join(facts))}</p>"
         f"{_curves(cell, heading)}{_runs(cell)}<h4>Command</h4><pre>{escape(command(cell))}</pre>"
         f"{_settings(cell)}</div>"
     )
@@ -60,9 +60,9 @@ def _runs(cell: Cell) -> str:
     for run in cell.runs:
         record = run.record
         if record is None or record.result is None:
-            said = "not run" if record is None else (record.error or "no result").strip().partition("\n")[0]
+            reason = "not run" if record is None else (record.error or "no result").strip().partition("\n")[0]
             rows.append(
-                f'<tr><td>{run.spec.seed}</td><td class="said" colspan="{len(metrics) + 3}">{escape(said)}</td></tr>'
+                f'<tr><td>{run.spec.seed}</td><td class="said" colspan="{len(metrics) + 3}">{escape(reason)}</td></tr>'
             )
             continue
         values = [_metrics(run).get(name) for name in metrics]

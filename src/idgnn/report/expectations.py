@@ -40,16 +40,16 @@ def total(blocks: Sequence[Block], protocol: Protocol) -> Tally:
 
 def headline(blocks: Sequence[Block]) -> list[str]:
     """A sentence for each protocol."""
-    said = []
+    sentences = []
     for tally in (total(blocks, protocol) for protocol in PROTOCOLS):
         held, not_held, not_run = (tally.number(verdict) for verdict in _VERDICTS)
         so_far = sum(check.so_far for check in tally.checks)
         if tally.checks:
-            said.append(
+            sentences.append(
                 f"Of {len(tally.checks)} expectations under the protocol {tally.protocol}, {held} held and {not_held} "
                 f"did not{f' ({so_far} of these so far)' if so_far else ''}; {not_run} have no result yet."
             )
-    return said
+    return sentences
 
 
 def _counts(tallies: Sequence[Tally]) -> Block:

@@ -23,10 +23,10 @@ _ESCAPED = {
 def latex(tables: Sequence[ResultTable]) -> str:
     r"""All expectations and tables, for a document that uses the packages of its first line; each is a `table*`."""
     blocks = expectations(tables)
-    said = (*run_summary(tables).sentences(), *headline(blocks))
+    sentences = (*run_summary(tables).sentences(), *headline(blocks))
     parts = [
         r"% \usepackage{amssymb,booktabs,multirow,graphicx}",
-        *(f"% {line}" for line in said),
+        *(f"% {line}" for line in sentences),
         *map(_block, blocks),
     ]
     for table in tables:

@@ -133,11 +133,11 @@ def _trained_headings(table: PaperTable) -> tuple[Heading, ...]:
 
 def _note(table: PaperTable, rows: Sequence[Row]) -> str:
     beyond = list(dict.fromkeys(row.family.removesuffix(BEYOND) for row in rows if row.family.endswith(BEYOND)))
-    said = [table.note] if table.note else []
+    sentences = [table.note] if table.note else []
     if beyond:
         names = " and ".join(f"{family} ({_BEYOND[family]})" for family in beyond)
-        said.append(f"Beyond the paper, without a published number and not part of any comparison: {names}.")
-    return " ".join(said)
+        sentences.append(f"Beyond the paper, without a published number and not part of any comparison: {names}.")
+    return " ".join(sentences)
 
 
 def _rows(table: PaperTable, rows: Iterable[str]) -> tuple[Row, ...]:

@@ -55,8 +55,8 @@ def _anchor(title: str) -> str:
 
 def _summary(tables: Sequence[ResultTable], blocks: Sequence[Block]) -> list[str]:
     runs, *rest = run_summary(tables).sentences()
-    said = [runs, *headline(blocks), *rest]
-    parts = ["## Summary", "\n".join(f"- {_escape(sentence)}" for sentence in said)]
+    sentences = [runs, *headline(blocks), *rest]
+    parts = ["## Summary", "\n".join(f"- {_escape(sentence)}" for sentence in sentences)]
     for block in (best_networks(tables), *blocks[:1], runs_by_table(tables)):
         parts += _block(block, "###") if block else []
     return parts

@@ -75,11 +75,11 @@ def _summary(tables: Sequence[ResultTable], blocks: Sequence[Block]) -> str:
                     counted.update(cell.status for cell in table.column(protocol, heading, (family,)))
             if any(counted[status] for status in _STATUSES):
                 rows.append(f"<tr><th>{escape(family)}</th><td>{protocol}</td><td>{_shares(counted)}</td></tr>")
-    said = "".join(f"<li>{escape(each)}</li>" for each in known.sentences())
+    sentences = "".join(f"<li>{escape(each)}</li>" for each in known.sentences())
     return (
         f'<section class="summary"><div class="cards">{"".join(cards)}</div><div class="two">'
         f'<div><h2>Beside the published numbers</h2><table class="shares"><tbody>{"".join(rows)}</tbody></table>'
-        f'<p class="rule">{escape(RULE)}</p></div><div><h2>Where the numbers come from</h2><ul>{said}</ul></div>'
+        f'<p class="rule">{escape(RULE)}</p></div><div><h2>Where the numbers come from</h2><ul>{sentences}</ul></div>'
         f"</div><details><summary>Runs by table</summary>{_block(runs_by_table(tables))}</details></section>"
     )
 
@@ -109,8 +109,8 @@ def _section(table: ResultTable) -> str:
     found, bars = gains(table), ""
     if found:
         keys = "".join(f'<span class="key {source}">{source}</span>' for source in SOURCES)
-        said = "In percentage points; behind the number, whether gain and level are as expected."
-        bars = f'<h3>Gain of the best ID-GNN over the best GNN</h3><p class="rule">{keys} {said}</p>{gain_bars(found)}'
+        caption = f"{keys} In percentage points; behind the number, whether gain and level are as expected."
+        bars = f'<h3>Gain of the best ID-GNN over the best GNN</h3><p class="rule">{caption}</p>{gain_bars(found)}'
     note = f'<p class="rule">{escape(table.layout.note)}</p>' if table.layout.note else ""
     title, ratio = f"<h2>{escape(table.layout.title)}</h2>", ratios(table)
     beside = _block(ratio) if ratio else ""
@@ -191,8 +191,8 @@ def _curves(table: ResultTable) -> str:
             name = f"{escape(heading.title)} <span>{escape(heading.group)}</span>"
             parts.append(f'<details><summary>{name}</summary><div class="panels">{figures}</div></details>')
     keys = "".join(f'<span class="key {each}">{each.upper()}</span>' for each in CONVS)
-    said = "Score on the validation part by epoch, mean over the seeds."
-    return f'<h3>Learning curves</h3><p class="rule">{said} {keys}</p>{"".join(parts)}' if parts else ""
+    caption = "Score on the validation part by epoch, mean over the seeds."
+    return f'<h3>Learning curves</h3><p class="rule">{caption} {keys}</p>{"".join(parts)}' if parts else ""
 
 
 def _block(block: Block) -> str:
@@ -216,7 +216,7 @@ def _block(block: Block) -> str:
 
 
 def _starts(block: Block) -> set[int]:
-    """The places of the heads that begin a group."""
+    """The positions of the heads that start a group."""
     found, place = set[int](), 0
     for group, number in block.head_groups():
         found |= {place} if group else set()

@@ -42,17 +42,17 @@ class RunSummary:
     def sentences(self) -> list[str]:
         """The summary in words."""
         failed = f", {self.failed:,} failed" if self.failed else ""
-        said = [f"{self.finished:,} of {self.total:,} runs finished{failed}."]
+        found = [f"{self.finished:,} of {self.total:,} runs finished{failed}."]
         if self.machines:
             took = f"They took {self.hours(gpu=True):,.1f} GPU hours and {self.hours(gpu=False):,.1f} CPU hours"
-            said.append(f"{took}; a run that shared its machine counts with its share.")
-            said.append("Machines: " + "; ".join(map(_machine, self.machines)) + ".")
+            found.append(f"{took}; a run that shared its machine counts with its share.")
+            found.append("Machines: " + "; ".join(map(_machine, self.machines)) + ".")
         if self.versions:
-            said.append("Versions: " + ", ".join(f"{name} {' or '.join(each)}" for name, each in self.versions) + ".")
+            found.append("Versions: " + ", ".join(f"{name} {' or '.join(each)}" for name, each in self.versions) + ".")
         if self.last:
             when = {self.first[:10]: "", self.last[:10]: ""}
-            said.append(f"Run between {' and '.join(when)}." if len(when) > 1 else f"Run on {self.last[:10]}.")
-        return said
+            found.append(f"Run between {' and '.join(when)}." if len(when) > 1 else f"Run on {self.last[:10]}.")
+        return found
 
 
 def run_summary(tables: Iterable[ResultTable]) -> RunSummary:
