@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from idgnn.experiments.both_directions import build_both_directions
+from idgnn.experiments.pair_variants import build_both_directions
 from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import build as build_predictor
 from idgnn.models.settings import ModelSettings

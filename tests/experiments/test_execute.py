@@ -125,7 +125,7 @@ def test_generated_graphs_have_the_version_in_the_keys_and_others_are_refused():
     for name in ("ScaleFree", "SmallWorld"):
         graphs = load(name).graphs
         check_generated(name, graphs)
-        with pytest.raises(ValueError, match=f"the graphs of {name} have the fingerprint .* Install networkx"):
+        with pytest.raises(ValueError, match=f"the graphs of {name} have the checksum .* Install networkx"):
             check_generated(name, graphs[::-1])
     check_generated("random-regular", random_regular(10, 16, 4))
 

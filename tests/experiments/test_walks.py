@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from idgnn import walk_counts
-from idgnn.experiments.walks import build_walks
+from idgnn.experiments.pair_variants import build_walks
 from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import build as build_predictor
 from idgnn.models.settings import ModelSettings

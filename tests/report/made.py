@@ -1,33 +1,27 @@
 """Records and published numbers by hand, for the tests of the report."""
 
-from dataclasses import dataclass
 from functools import cache
 
+from idgnn.experiments.published import Published
 from idgnn.experiments.spec import RunRecord, Spec, job_as_dict
 from idgnn.report import layout as layouts
 from idgnn.report.layout import Layout
 from idgnn.report.tables import ResultTable, fill
 
-
-@dataclass(frozen=True)
-class Number:
-    mean: float
-    std: float | None = None
-
-
 # The first column of Table 2, as the paper prints it.
 NODE_SCALE_FREE = {
-    "gcn": Number(0.679, 0.01), "sage": Number(0.470, 0.03), "gat": Number(0.470, 0.03), "gin": Number(0.693, 0.0),
-    "fast-gcn": Number(0.897, 0.01), "fast-sage": Number(0.954, 0.01), "fast-gat": Number(0.889, 0.01),
-    "fast-gin": Number(0.895, 0.0), "full-gcn": Number(0.985, 0.01), "full-sage": Number(0.588, 0.01),
-    "full-gat": Number(0.638, 0.01), "full-gin": Number(0.716, 0.01),
+    "gcn": Published(0.679, 0.01), "sage": Published(0.470, 0.03), "gat": Published(0.470, 0.03),
+    "gin": Published(0.693, 0.0),
+    "fast-gcn": Published(0.897, 0.01), "fast-sage": Published(0.954, 0.01), "fast-gat": Published(0.889, 0.01),
+    "fast-gin": Published(0.895, 0.0), "full-gcn": Published(0.985, 0.01), "full-sage": Published(0.588, 0.01),
+    "full-gat": Published(0.638, 0.01), "full-gin": Published(0.716, 0.01),
 }  # fmt: skip
 COLUMN = "node-ScaleFree"
 
 layout = cache(layouts.layout)  # half a second each
 
 
-def published(table: str, column: str, row: str) -> Number | None:
+def published(table: str, column: str, row: str) -> Published | None:
     return NODE_SCALE_FREE.get(row) if (table, column) == ("table2", COLUMN) else None
 
 

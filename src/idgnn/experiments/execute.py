@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from idgnn.experiments.spec import GENERATED, Job, MeasureJob, RunRecord, TrainJob, fingerprint, job_as_dict, key_of
+from idgnn.experiments.spec import GENERATED, Job, MeasureJob, RunRecord, TrainJob, checksum, job_as_dict, key_of
 from idgnn.graphs.catalog import find
 from idgnn.training.processor import processor
 from idgnn.training.record import versions
@@ -120,9 +120,9 @@ def _network(job: TrainJob, problem: Problem) -> Any:
     if job.variant == "released":
         from idgnn.experiments.released_network import build_released as build_variant
     elif job.variant == "walks":
-        from idgnn.experiments.walks import build_walks as build_variant
+        from idgnn.experiments.pair_variants import build_walks as build_variant
     elif job.variant == "both-directions":
-        from idgnn.experiments.both_directions import build_both_directions as build_variant
+        from idgnn.experiments.pair_variants import build_both_directions as build_variant
     else:
         from idgnn.experiments.pgnn import build_pgnn as build_variant
     return build_variant(settings, problem)
@@ -163,9 +163,9 @@ def _problem(settings: RunSettings) -> Problem:
 
 def check_generated(name: str, graphs: Sequence[Data]) -> None:
     """Refuses generated graphs of another version: a result would be stored under the key of other data."""
-    found = fingerprint((graph.num_nodes, graph.edge_index.tolist()) for graph in graphs)  # type: ignore[misc]
+    found = checksum(str((graph.num_nodes, graph["edge_index"].tolist())).encode() for graph in graphs)
     if found != GENERATED[name]:
         raise ValueError(
-            f"the graphs of {name} have the fingerprint {found}, expected {GENERATED[name]}: networkx "
+            f"the graphs of {name} have the checksum {found}, expected {GENERATED[name]}: networkx "
             f"{versions()['networkx']} generates other graphs than those of the tables. Install networkx 3.6.1."
         )

@@ -17,38 +17,27 @@ from idgnn.training.settings import RunSettings
 Conv = Literal["gcn", "sage", "gat", "gin"]
 CONVS: tuple[Conv, ...] = ("gcn", "sage", "gat", "gin")
 Family = Literal["GNN", "ID-GNN-Fast", "ID-GNN-Full", "ID-GNN-Fast, pairs", "ID-GNN-Full, both directions"]
-_PREFIX: dict[Family, str] = {
-    "GNN": "",
-    "ID-GNN-Fast": "fast-",
-    "ID-GNN-Full": "full-",
-    "ID-GNN-Fast, pairs": "walks-",
-    "ID-GNN-Full, both directions": "both-",
-}
 
 
 @dataclass(frozen=True)
 class Model:
-    """A row of Tables 2 and 3."""
+    """A row of Tables 2 and 3. `name` is used in records and on the command line: `gcn`, `fast-gcn`, `full-gcn`, ..."""
 
+    name: str
     conv: Conv
     family: Family
     identity: Literal["none", "fast", "full"]
     variant: Variant = "idgnn"
 
-    @property
-    def name(self) -> str:
-        """In records and on the command line: `gcn`, `fast-gcn`, `full-gcn`, ..."""
-        return _PREFIX[self.family] + self.conv
 
-
-GNNS = tuple(Model(conv, "GNN", "none") for conv in CONVS)
-FAST = tuple(Model(conv, "ID-GNN-Fast", "fast") for conv in CONVS)
-FULL = tuple(Model(conv, "ID-GNN-Full", "full") for conv in CONVS)
+GNNS = tuple(Model(conv, conv, "GNN", "none") for conv in CONVS)
+FAST = tuple(Model(f"fast-{conv}", conv, "ID-GNN-Fast", "fast") for conv in CONVS)
+FULL = tuple(Model(f"full-{conv}", conv, "ID-GNN-Full", "full") for conv in CONVS)
 PAPER = GNNS + FAST + FULL
 """The twelve models of the paper."""
-WALKS = tuple(Model(conv, "ID-GNN-Fast, pairs", "fast", "walks") for conv in CONVS)
+WALKS = tuple(Model(f"walks-{conv}", conv, "ID-GNN-Fast, pairs", "fast", "walks") for conv in CONVS)
 """Beyond the paper, for pairs: ID-GNN-Fast that also reads the walk counts of the pair."""
-BOTH = tuple(Model(conv, "ID-GNN-Full, both directions", "full", "both-directions") for conv in CONVS)
+BOTH = tuple(Model(f"both-{conv}", conv, "ID-GNN-Full, both directions", "full", "both-directions") for conv in CONVS)
 """Beyond the paper, for links: an undirected link has no direction, so both are read and averaged."""
 EVERY = PAPER + WALKS + BOTH
 

@@ -16,7 +16,7 @@ from torch import Generator, Tensor, nn
 from torch.nn.functional import normalize
 from torch_geometric.data import Data
 
-from idgnn.experiments.walks import pair_budget
+from idgnn.experiments.pair_variants import pair_budget
 from idgnn.graphs.distances import distances
 from idgnn.identity.queries import as_queries
 from idgnn.identity.rounds import Messages, Schedule, whole

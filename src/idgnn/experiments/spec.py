@@ -23,8 +23,8 @@ GENERATED = {
     "SmallWorld": "22dcf356fc00",
     "random-regular": "4a623640f627",  # of a sample: there are as many of them as there are sizes and seeds
 }
-"""The version of generated graphs: the :func:`fingerprint` of the dataset. Another version of networkx may draw other
-graphs, so :mod:`idgnn.experiments.execute` compares it before it trains."""
+"""The version of generated graphs: a checksum of the dataset. Another version of networkx may draw other graphs, so
+:func:`idgnn.experiments.execute.check_generated` compares it before a network is trained."""
 
 _WHERE_IT_RUNS = ("device", "cuda_graphs", "compile", "workers")
 
@@ -141,16 +141,11 @@ def data_version(job: Job) -> str:
         files = job.settings.data
         paths = [path for path in (files.edges, files.nodes, files.graphs) if path is not None]
         files_below = [each for path in paths for each in (sorted(path.rglob("*")) if path.is_dir() else [path])]
-        return _hash(each.read_bytes() for each in files_below if each.is_file())
+        return checksum(each.read_bytes() for each in files_below if each.is_file())
     if isinstance(job, MeasureJob) and job.name == "regular-graphs":
         return GENERATED["random-regular"]
     data = dict(job.arguments).get("dataset", "") if isinstance(job, MeasureJob) else job.settings.data
     return _version_of(str(data))
-
-
-def fingerprint(graphs: Iterable[tuple[int, list[list[int]]]]) -> str:
-    """A checksum of graphs, each as its number of nodes and its `edge_index` as a list."""
-    return _hash(str(graph).encode() for graph in graphs)
 
 
 @cache
@@ -161,10 +156,11 @@ def _version_of(name: str) -> str:
         return ""
     if entry.folder is None:
         return GENERATED[entry.name]
-    return _hash(value.encode() for value in sorted(expected(entry).values()))
+    return checksum(value.encode() for value in sorted(expected(entry).values()))
 
 
-def _hash(parts: Iterable[bytes]) -> str:
+def checksum(parts: Iterable[bytes]) -> str:
+    """The first 12 digits of the SHA-256 of some parts together."""
     found = hashlib.sha256()
     for part in parts:
         found.update(part)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
+from idgnn.experiments.published import Published
 from idgnn.experiments.spec import RunRecord, Spec
 from idgnn.report.layout import Heading
 
@@ -22,15 +23,6 @@ RULE = (
     "the two standard deviations, all as printed. Ours are those of a sample (n - 1), the published ones of a "
     "population (n)."
 )
-
-
-class Number(Protocol):
-    """A published number."""
-
-    @property
-    def mean(self) -> float: ...
-    @property
-    def std(self) -> float | None: ...
 
 
 @dataclass(frozen=True)
@@ -51,14 +43,9 @@ class Cell:
     std: float | None = None
     n: int = 0
     total: int = 0
-    published: Number | None = None
+    published: Published | None = None
     runs: tuple[CellRun, ...] = ()
     digits: int = 3
-
-    @property
-    def failed(self) -> int:
-        """How many runs ended with an error."""
-        return sum(run.record is not None and run.record.error is not None for run in self.runs)
 
     @property
     def complete(self) -> bool:
@@ -80,7 +67,11 @@ class Cell:
 
 
 def cell(
-    specs: Sequence[Spec], records: Mapping[str, RunRecord], published: Number | None, heading: Heading, digits: int = 3
+    specs: Sequence[Spec],
+    records: Mapping[str, RunRecord],
+    published: Published | None,
+    heading: Heading,
+    digits: int = 3,
 ) -> Cell:
     """The cell of these runs."""
     kept = [records.get(spec.key) for spec in specs]
@@ -95,7 +86,7 @@ def cell(
     return Cell(status, mean, std, len(found), len(specs), published, runs, digits)
 
 
-def compare(mean: float, std: float | None, published: Number | None, digits: int) -> Status:
+def compare(mean: float, std: float | None, published: Published | None, digits: int) -> Status:
     """A mean beside the published one. Numbers are rounded as printed, so that a reader can check it."""
     if published is None:
         return "alone"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from statistics import median
 
 from idgnn.experiments.spec import RunRecord
@@ -30,31 +29,31 @@ def ratios(table: ResultTable) -> Block | None:
     """The ratios of Table 4, published and ours; None for other tables."""
     if table.layout.name != "table4":
         return None
-    heads = tuple(
-        Head(title, heading.title)
-        for heading in table.layout.headings
-        for title in (("published", "ours") if heading.compared else ("ours",))
-    )
-    lines = tuple(
-        Line(
-            name, tuple(shown for each in table.layout.headings for shown in _pair(table, each, first, second, theirs))
-        )
-        for name, first, second, theirs in _RATIOS
-    )
-    return Block("ratios", "Ratios", f"{_CAPTION}{_where(table)}", "", heads, lines)
+    headings = table.layout.headings
+    cell = table.cell("text", _GCN, headings[0])  # all cells share the measurements, one for each seed
+    assert cell is not None
+    records = [run.record for run in cell.runs if run.record is not None and run.record.result is not None]
+    heads, lines = list[Head](), []
+    for heading in headings:
+        heads += [Head("published", heading.title)] if heading.compared else []
+        heads.append(Head("ours", heading.title))
+    for name, first, second, published in _RATIOS:
+        cells = []
+        for heading in headings:
+            cells += [_published(table, heading, published)] if heading.compared else []
+            ours = [ratio for each in records if (ratio := _ratio(each, heading, first, second)) is not None]
+            hint = ", ".join(f"{each:.2f}" for each in ours)
+            cells.append(Shown(f"{median(ours):.1f}" if ours else "not run", hint=hint))
+        lines.append(Line(name, tuple(cells)))
+    machines = sorted({record.machine.partition(",")[0] for record in records})
+    caption = _CAPTION + (f" Ours: {' and '.join(machines)}." if machines else "")
+    return Block("ratios", "Ratios", caption, "", tuple(heads), tuple(lines))
 
 
-def _pair(
-    table: ResultTable, heading: Heading, first: str, second: str, published: tuple[str, str] | None
-) -> tuple[Shown, ...]:
-    """The published ratio, if the paper has such a column, and ours."""
-    theirs = [table.cell("published", name, heading) for name in published or ()]
-    means = [cell.mean for cell in theirs if cell is not None and cell.mean is not None]
-    ours = [ratio for each in _records(table) if (ratio := _ratio(each, heading, first, second)) is not None]
-    shown = Shown(f"{median(ours):.1f}" if ours else "not run", hint=", ".join(f"{each:.2f}" for each in ours))
-    if not heading.compared:
-        return (shown,)
-    return Shown(f"{means[0] / means[1]:.1f}" if len(means) == 2 else ""), shown
+def _published(table: ResultTable, heading: Heading, rows: tuple[str, str] | None) -> Shown:
+    cells = [table.cell("published", row, heading) for row in rows or ()]
+    means = [cell.mean for cell in cells if cell is not None and cell.mean is not None]
+    return Shown(f"{means[0] / means[1]:.1f}" if len(means) == 2 else "")
 
 
 def _ratio(record: RunRecord, heading: Heading, first: str, second: str) -> float | None:
@@ -63,15 +62,3 @@ def _ratio(record: RunRecord, heading: Heading, first: str, second: str) -> floa
     name = heading.part.replace("ms", "ratio")
     one, two = (record.result[heading.column][row].get(name) for row in (first, second))
     return None if one is None or two is None else one / two
-
-
-def _records(table: ResultTable) -> Sequence[RunRecord]:
-    """All cells share the measurements, one for each seed."""
-    heading = table.layout.headings[0]
-    cell = table.cell("text", _GCN, heading)
-    return [run.record for run in cell.runs if run.record is not None and run.record.result is not None] if cell else []
-
-
-def _where(table: ResultTable) -> str:
-    machines = sorted({record.machine.partition(",")[0] for record in _records(table)})
-    return f" Ours: {' and '.join(machines)}." if machines else ""

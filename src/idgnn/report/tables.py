@@ -8,15 +8,15 @@ from itertools import groupby
 from math import hypot
 from typing import Literal, get_args
 
-from idgnn.experiments.published import BEST
+from idgnn.experiments.published import BEST, Published
 from idgnn.experiments.spec import RunRecord
-from idgnn.report.cells import Cell, Number, best, cell, compare
+from idgnn.report.cells import Cell, best, cell, compare
 from idgnn.report.layout import BEST_OF, IN_PAPER, PROTOCOLS, Heading, Layout, Row
 
 Source = Literal["published", "text", "released"]
 """Where a number comes from."""
 SOURCES: tuple[Source, ...] = get_args(Source)
-FindPublished = Callable[[str, str, str], Number | None]
+FindPublished = Callable[[str, str, str], Published | None]
 """The published number of a table, column and row."""
 _COMPETING = (BEST_OF, "Others", *IN_PAPER)
 
@@ -91,7 +91,7 @@ def fill(layout: Layout, records: Mapping[str, RunRecord], published: FindPublis
     return table
 
 
-def _best_of(cells: Sequence[Cell], number: Number | None, layout: Layout) -> Cell:
+def _best_of(cells: Sequence[Cell], number: Published | None, layout: Layout) -> Cell:
     """The best of some cells, beside the published number for the best."""
     found = best(cells) or cells[0]
     if found.mean is None:
