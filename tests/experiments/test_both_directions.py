@@ -20,7 +20,7 @@ def network(problem, model=SMALL):
 
 
 @pytest.mark.parametrize("conv", CONVS)
-def test_a_pair_and_its_reverse_get_the_same_answer(conv):
+def test_a_pair_and_its_reverse_get_the_same_prediction(conv):
     problem = problem_for("link-prediction")
     model, part = network(problem, replace(SMALL, conv=conv)), asked(problem)
     turned = replace(part, queries=part.queries.flip(0))
@@ -28,7 +28,7 @@ def test_a_pair_and_its_reverse_get_the_same_answer(conv):
 
 
 @pytest.mark.parametrize("conv", CONVS)
-def test_it_is_the_mean_of_what_id_gnn_full_says_about_each_direction(conv):
+def test_it_is_the_mean_of_the_predictions_of_id_gnn_full_for_both_directions(conv):
     problem = problem_for("link-prediction")
     settings_ = replace(SMALL, conv=conv)
     model, part = network(problem, settings_), asked(problem)
@@ -60,7 +60,7 @@ def test_it_is_trained_and_repeats():
     )
 
 
-def test_it_is_for_pairs_and_conditional_embeddings_alone():
+def test_other_tasks_and_identities_are_refused():
     with pytest.raises(ValueError, match="expected a task on pairs"):
         network(problem_for("node-clustering"))
     with pytest.raises(ValueError, match="'full': both directions"):

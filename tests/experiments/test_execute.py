@@ -47,7 +47,7 @@ def test_a_job_gives_what_train_gives(task):
     assert found["curve"] == [pytest.approx(look, rel=1e-4) for look in looks]
 
 
-def test_where_two_classes_are_judged_by_auc_accuracy_is_kept_as_well(data_dir):
+def test_where_the_metric_of_two_classes_is_auc_accuracy_is_stored_as_well(data_dir):
     job = Choice(("table6",), ("class-MUTAG",), ("gcn",), seeds=(0,), quick=True).specs()[0].job
     found = execute(job, "cpu")
     assert found["metric"] == "roc_auc"
@@ -63,7 +63,7 @@ def test_jobs_share_data_and_problem_if_they_can(monkeypatch):
     assert module._problem.cache_info().misses == 2 and module._dataset.cache_info().misses == 1
 
 
-def test_a_record_says_what_was_run_and_what_came_of_it():
+def test_a_record_has_the_job_and_its_result_or_error():
     record = attempt(tiny().job, "cpu", "here")
     assert record.key == tiny().key and record.job == job_as_dict(tiny().job)
     assert record.error is None and record.result is not None and record.seconds > 0

@@ -32,7 +32,7 @@ def test_every_run_of_the_paper_reads_a_known_dataset_or_none():
     assert every == set(CATALOG) - {"COX2"}
 
 
-def test_what_is_generated_is_never_absent_and_files_are_looked_for_by_name(nothing_here):
+def test_generated_datasets_are_never_absent_and_files_are_found_by_name(nothing_here):
     assert set(absent(specs("table2"))) == {"ENZYMES", "PROTEINS", "ba", "ws", "ba500", "ws500"}
     for name in expected(find("ENZYMES")):
         (nothing_here / name).parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def test_what_is_generated_is_never_absent_and_files_are_looked_for_by_name(noth
     assert "ENZYMES" not in absent(specs("table2"))
 
 
-def test_what_cannot_be_downloaded_has_a_reason_and_a_way_out(nothing_here):
+def test_failed_downloads_have_a_reason_and_a_remedy(nothing_here):
     reasons = download(["ENZYMES", "ba"])
     assert list(reasons) == ["ENZYMES", "ba"] and "refused" in reasons["ENZYMES"]
     said = sentence(reasons, 12)
@@ -49,7 +49,7 @@ def test_what_cannot_be_downloaded_has_a_reason_and_a_way_out(nothing_here):
     assert download([]) == {}
 
 
-def test_to_look_needs_no_torch():
+def test_absent_needs_no_torch():
     code = (
         "import sys; from idgnn.experiments.grid import Choice; from idgnn.experiments.missing_data import absent; "
         "absent(Choice().specs()); print('torch' in sys.modules)"

@@ -79,7 +79,7 @@ def test_a_batch_that_is_cut_out_gives_what_its_graphs_give():
         torch.testing.assert_close(answers(model, part, graphs), every[rows])
 
 
-def test_a_pair_and_its_reverse_get_the_same_answer():
+def test_a_pair_and_its_reverse_get_the_same_prediction():
     problem = problem_for("link-prediction")
     model, part = network(problem), asked(problem)
     before = answers(model, part)
@@ -107,7 +107,7 @@ def test_the_seed_decides_the_anchors():
     assert not torch.equal(one.closest, other.closest)
 
 
-def test_it_has_as_many_parameters_as_its_rivals():
+def test_it_has_as_many_parameters_as_the_other_models():
     problem = problem_for("link-prediction")
     model = ModelSettings(identity="none", budget=64)
     gcn = build_predictor(model, "pair", problem.in_channels, 1, None)

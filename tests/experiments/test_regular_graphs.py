@@ -27,7 +27,7 @@ def test_the_sum_and_the_multiset_are_those_of_matrix_powers(found):
         assert found["multiset"][str(layers)] == len(multisets) / 20
 
 
-def test_the_network_sees_what_the_multiset_sees_and_the_plain_network_nothing(found):
+def test_the_network_distinguishes_what_the_multiset_does_and_the_plain_network_nothing(found):
     for layers in ("3", "4", "5", "6"):
         assert found["network"][layers] >= found["multiset"][layers] >= found["sum"][layers]
         assert found["plain"][layers] == 1 / 20

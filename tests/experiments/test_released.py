@@ -185,7 +185,7 @@ def fast(task, data="python"):
         ("graph-classification", "ogbg-molhiv", 10),
     ],
 )
-def test_fast_is_fed_with_the_counts_and_graphs_with_their_waves(task, data, channels):
+def test_fast_reads_the_counts_and_for_graphs_their_waves(task, data, channels):
     problem = problem_for(task)
     fed = with_returns(fast(task, data), problem)
     counts = {
@@ -200,7 +200,7 @@ def test_fast_is_fed_with_the_counts_and_graphs_with_their_waves(task, data, cha
     assert network("gcn", "fast", problem=fed).encoder.lin_in.in_features == fed.in_channels
 
 
-def test_counts_tell_of_the_links_that_are_to_be_predicted():
+def test_counts_contain_the_links_to_be_predicted():
     """As in the released code, which counts before it takes edges away. The protocol of the text does not."""
     graphs = graphs_for("link-prediction")
     problem = make_problem(Dataset("python", graphs), settings_for("link-prediction"))
@@ -212,7 +212,7 @@ def test_counts_tell_of_the_links_that_are_to_be_predicted():
         assert not torch.allclose(found, return_features(part.edge_index, part.x.size(0)).float())
 
 
-def test_other_versions_are_fed_with_what_there_is():
+def test_other_versions_have_the_features_of_the_problem():
     problem = problem_for("node-clustering")
     assert with_returns(RunSettings("python", settings_for("node-clustering")), problem) is problem
 

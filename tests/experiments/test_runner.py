@@ -26,7 +26,7 @@ def what_counts(store: Store) -> dict[str, tuple]:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_grid_that_is_killed_twenty_times_ends_as_if_it_had_been_left_alone(tmp_path):
+def test_a_grid_that_is_killed_twenty_times_has_the_results_of_one_that_is_not(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(killed_grid.__file__), str(tmp_path), "0"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
@@ -54,7 +54,7 @@ class KillsTheFirst(Watcher):
         self.order.append(spec)
 
 
-def test_runs_that_raise_and_workers_that_are_killed_are_recorded_and_the_others_go_on(tmp_path):
+def test_runs_that_raise_and_workers_that_are_killed_are_recorded_and_the_others_continue(tmp_path):
     store, watcher = Store(tmp_path), KillsTheFirst()
     specs = [tiny(0), broken(), tiny(1)]
     end = run(specs, store, Workers(1), watcher=watcher)
@@ -99,7 +99,7 @@ class InstantWorker:
         self.theirs.close()
 
 
-def test_a_run_that_is_not_expected_to_end_in_time_does_not_begin(monkeypatch, tmp_path):
+def test_a_run_that_is_expected_to_pass_the_time_limit_does_not_start(monkeypatch, tmp_path):
     monkeypatch.setattr("idgnn.experiments.runner.Worker", InstantWorker)
     short, long = tiny(0), tiny(1)
     end = run([long], Store(tmp_path / "long"), Workers(1), FixedEstimator({long: 100}), time_limit=50)
@@ -108,7 +108,7 @@ def test_a_run_that_is_not_expected_to_end_in_time_does_not_begin(monkeypatch, t
     assert end.waiting == [long] and end.finished == [short]
 
 
-def test_nothing_runs_beside_what_is_timed(monkeypatch, tmp_path):
+def test_timed_runs_are_alone(monkeypatch, tmp_path):
     timed = Spec("table4", "forward", "gcn", "text", 0, MeasureJob("run-time"))
     seen = []
 

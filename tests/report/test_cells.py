@@ -46,17 +46,17 @@ def test_without_records_a_cell_is_not_run():
     assert (found.status, found.number, found.n, found.total) == ("missing", "not run", 0, 3)
 
 
-def test_with_some_records_a_cell_says_how_many():
+def test_a_cell_with_some_records_has_their_number():
     found = of(0.6, 0.8, number=Published(0.7, 0.0), errors=1)
     assert (found.n, found.share, found.status) == (2, "2 of 3", "within")
     assert of(0.6).number == "0.600"
 
 
-def test_with_errors_alone_a_cell_has_failed():
+def test_a_cell_with_only_errors_has_failed():
     found = of(errors=2)
     assert (found.status, found.number) == ("failed", "failed")
 
 
-def test_another_metric_than_the_table_asks_for_is_no_number():
+def test_a_record_without_the_metric_of_the_table_has_no_number():
     made = [record(spec, 0.9, metric="roc_auc") for spec in SPECS]
     assert cell(SPECS, {each.key: each for each in made}, None, HEADING).mean is None

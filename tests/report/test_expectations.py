@@ -71,7 +71,7 @@ def test_some_seeds_or_models_are_a_verdict_so_far():
     assert first(gain([table2({"full-gcn": (0.985,) * 3})]))[2] == "not run"  # over what?
 
 
-def test_what_goes_beyond_the_paper_is_no_part_of_an_expectation():
+def test_models_beyond_the_paper_are_not_part_of_an_expectation():
     values = {"gin": (0.6,) * 3, "full-gin": (0.7,) * 3, "walks-gin": (0.99,) * 3, "both-gin": (0.99,) * 3}
     made = of_rows("table3", "link-ENZYMES", values, metric="roc_auc")
     row = next(line for line in level(made).lines if line.name == "ENZYMES" and "link" in line.group)
@@ -90,7 +90,7 @@ def test_full_by_architecture_has_two_bounds():
     assert [(tally.name[:10], len(tally.checks)) for tally in paths.tallies] == [("Clustering", 8), ("Shortest p", 16)]
 
 
-def test_plain_gnns_are_held_against_noise_under_the_released_settings():
+def test_plain_gnns_with_the_released_settings_are_compared_with_noise():
     # Published 0.6787 ± 0.0110.
     made = of_rows("table2", COLUMN, {"gcn": (0.69, 0.70, 0.71), "gin": (0.5,) * 3, "sage": (0.48,)}, "released")
     block = plain_gnns(made)
@@ -133,7 +133,7 @@ def test_without_records_nothing_is_judged_and_every_column_has_its_row():
     assert headline(blocks)[0] == said
 
 
-def test_the_headline_says_what_may_still_change():
+def test_the_headline_counts_verdicts_that_may_still_change():
     fewer = {row: values[:2] if row == "gat" else values for row, values in AS_PUBLISHED.items()}
     said = headline(expectations([table2(fewer)]))[0]  # gain, level and ID-GCN hold; ID-GIN, as published, does not
     assert said.startswith(

@@ -30,9 +30,9 @@ def test_every_run_of_the_grid_has_its_record():
         assert record.job == job_as_dict(runs[key].job) and record.job["data_version"]
 
 
-def test_the_page_is_that_of_the_records(page: str):
+def test_the_page_is_generated_from_the_records(page: str):
     ours = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    assert ours == page, "write it anew: idgnn report results/records.jsonl.gz --output docs/results.md"
+    assert ours == page, "regenerate it: idgnn report results/records.jsonl.gz --output docs/results.md"
 
 
 def test_the_readme_has_the_best_of_each_kind(page: str):

@@ -32,7 +32,7 @@ def shown(*times: dict[str, float], replayed: bool = False) -> dict[str, list[st
     return {line.name: [cell.text for cell in line.cells] for line in block.lines}
 
 
-def test_published_ratios_stand_beside_ours_and_several_seeds_give_the_median():
+def test_published_ratios_are_beside_ours_which_are_the_median_over_seeds():
     found = shown(
         {"full-gcn-ego": 8.0, "full-gcn": 2.0},
         {"full-gcn-ego": 6.0, "full-gcn": 3.0},
@@ -55,6 +55,6 @@ def test_cuda_graphs_have_ratios_of_their_own():
     assert found["ID-GNN-Full, ego networks : ours"][4:] == ["4.0", "not run"]
 
 
-def test_without_records_the_published_ratios_stand_alone():
+def test_without_records_only_the_published_ratios_are_shown():
     assert shown()["ID-GNN-Full, ours : GCN"] == ["5.0", "not run", "3.5", "not run", *NO_GRAPHS]
     assert ratios(fill(layout("table2"), {}, published)) is None

@@ -26,7 +26,7 @@ def test_each_run_counts_once():
     assert run_summary([]).sentences() == ["0 of 0 runs finished."]
 
 
-def test_runs_that_share_a_machine_count_at_their_share_of_it():
+def test_runs_that_share_a_machine_count_with_their_share():
     alone, shared = (
         run_summary(tables()),
         run_summary(tables(("EPYC, 12 runs side by side", "EPYC, 1 run side by side"))),
@@ -36,7 +36,7 @@ def test_runs_that_share_a_machine_count_at_their_share_of_it():
     assert [(machine.name, machine.side_by_side) for machine in shared.machines] == [("EPYC", 1), ("EPYC", 12)]
 
 
-def test_a_gpu_is_known_by_what_its_records_say():
+def test_a_gpu_is_recognized_by_its_records():
     assert run_summary(tables(("H200, 4 runs side by side",), gpu_memory=1)).hours(gpu=True) == pytest.approx(0.09)
     assert run_summary(tables(device="cuda:0")).hours(gpu=True) == pytest.approx(0.36)
     assert run_summary(tables(device="cpu")).hours(gpu=True) == 0
