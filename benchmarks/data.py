@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,50 @@ def douban(folder: Path) -> Data:
     lines = np.loadtxt(folder / "scale" / "soc-douban" / "soc-douban.mtx", skiprows=2, dtype=np.int64)
     edge = torch.from_numpy(lines[:, :2].T) - 1
     return Data(edge_index=torch.cat([edge, edge.flip(0)], dim=1), num_nodes=154908)
+
+
+def gowalla(folder: Path) -> Data:
+    """The training graph of Gowalla: 29,858 users and, after them, 40,981 places; 810,128 visits in both directions."""
+    with gzip.open(folder / "relational" / "gowalla" / "train.txt.gz", "rt") as file:
+        lines = [np.array(line.split(), dtype=np.int64) for line in file]  # a user, then the places visited
+    user = np.repeat([line[0] for line in lines], [line.size - 1 for line in lines])
+    place = np.concatenate([line[1:] for line in lines])
+    num_users = int(user.max()) + 1
+    return undirected(torch.from_numpy(user), torch.from_numpy(place) + num_users, num_users + int(place.max()) + 1)
+
+
+def scale_free(num_nodes: int, mean_degree: float, largest: int, exponent: float = 2.2, seed: int = 0) -> Data:
+    """A random graph with degrees from a power law that ends at a largest degree (the configuration model).
+
+    The smallest degree is found by bisection, such that the mean is as asked for. Loops and edges that are drawn twice
+    are left out, so the mean is a few percent lower, and the largest degree a sixth.
+    """
+    rank = (np.arange(num_nodes) + 0.5) / num_nodes
+
+    def degrees(smallest: float) -> np.ndarray:
+        low, high = smallest ** (1 - exponent), float(largest) ** (1 - exponent)
+        return (high + rank * (low - high)) ** (1 / (1 - exponent))
+
+    low, high = 0.1, mean_degree
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if degrees(middle).mean() < mean_degree else (low, middle)
+    generator = torch.Generator().manual_seed(seed)
+    fraction = torch.rand(num_nodes, generator=generator, dtype=torch.double)
+    degree = (torch.from_numpy(degrees(low)) + fraction).long()  # rounded at random, which keeps the mean
+    end = torch.arange(num_nodes).repeat_interleave(degree)
+    end = end[torch.randperm(end.numel(), generator=generator)]
+    half = end.numel() // 2
+    return undirected(end[:half], end[half : 2 * half], num_nodes)
+
+
+def undirected(source: Tensor, target: Tensor, num_nodes: int) -> Data:
+    """Both directions of every edge; without loops, none twice."""
+    different = source != target
+    low, high = torch.minimum(source, target)[different], torch.maximum(source, target)[different]
+    key = torch.unique(low * num_nodes + high)
+    edge = torch.stack([key // num_nodes, key % num_nodes])
+    return Data(edge_index=torch.cat([edge, edge.flip(0)], dim=1), num_nodes=num_nodes)
 
 
 def _apart(edge_index: Tensor, graph: Tensor, x: Tensor) -> list[Data]:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from benchmarks.output import show
 from benchmarks.timing import Figure, take_turns
-from idgnn.identity.rounds import Messages, _messages
+from idgnn.identity.schedule import Messages, group_messages
 from idgnn.layers.aggregation.maxima import gather_max, gather_max_plain
 from idgnn.layers.aggregation.sums import gather_sum, gather_sum_plain
 
@@ -32,7 +32,7 @@ def messages(num_nodes: int, hubs: list[int], device: str, into_hubs: bool) -> M
     source, target = (other, end) if into_hubs else (end, other)
     target, order = target.sort()
     source, target = source[order].to(device), target.to(device)
-    return _messages(source, target, torch.arange(source.numel(), device=device), num_nodes, num_nodes)
+    return group_messages(source, target, torch.arange(source.numel(), device=device), num_nodes, num_nodes)
 
 
 def figures(sent: Messages, channels: int, rounds: int) -> list[Figure]:

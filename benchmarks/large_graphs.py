@@ -11,18 +11,16 @@ import argparse
 import json
 import os
 import pickle
-import resource
 import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import multiprocessing
 from torch_geometric.data import Data
 
-from benchmarks.data import douban
-from benchmarks.machine import describe
+from benchmarks.data import douban, undirected
+from benchmarks.machine import describe, in_own_process, peak_gib
 from idgnn import IDGNN, identity_cost
 from idgnn.identity.ego import ego_networks
 from idgnn.writing import write_text
@@ -49,7 +47,7 @@ def main() -> None:
     figures = []
     for layers in options.layers:
         for conv in options.conv:
-            figures.append(in_a_process_of_its_own(options, conv, layers))
+            figures.append(in_own_process(measure, options, conv, layers))
             print(json.dumps(figures[-1]), flush=True)
     if options.output is not None:
         torch.set_num_threads(options.threads)  # which the record states
@@ -57,19 +55,7 @@ def main() -> None:
         write_text(options.output, json.dumps(record | {"figures": figures}, indent=2) + "\n")
 
 
-def in_a_process_of_its_own(options: argparse.Namespace, conv: str, layers: int) -> dict[str, Any]:
-    """Memory is the peak of a process, so each figure takes a fresh one."""
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    worker = context.Process(target=measure, args=(results, options, conv, layers))
-    worker.start()
-    worker.join()
-    if worker.exitcode:
-        raise SystemExit(f"{options.graph}, {conv}, {layers} layers: the process ended with {worker.exitcode}.")
-    return results.get()
-
-
-def measure(results: Any, options: argparse.Namespace, conv: str, layers: int) -> None:
+def measure(options: argparse.Namespace, conv: str, layers: int) -> dict[str, Any]:
     """Embeds all nodes of the graph and, if asked for, some of them by ego networks."""
     torch.set_num_threads(options.threads)
     data = read(options)
@@ -77,7 +63,7 @@ def measure(results: Any, options: argparse.Namespace, conv: str, layers: int) -
     torch.manual_seed(0)
     model = IDGNN(1, options.width, options.width, layers, conv).eval().to(options.device)
     model.embed(data, torch.arange(10), memory=options.memory)  # what is loaded at the first call is loaded now
-    before = peak()
+    before = peak_gib()
     start = time.perf_counter()
     found = model.embed(data, memory=options.memory)
     seconds = time.perf_counter() - start
@@ -90,7 +76,7 @@ def measure(results: Any, options: argparse.Namespace, conv: str, layers: int) -
         "width": options.width,
         "memory": options.memory,
         "seconds": seconds,
-        "peak_gib": peak(),
+        "peak_gib": peak_gib(),
         "peak_gib_before": before,
         "identity_rows": identity_cost(data, layers).rows,
     }
@@ -99,7 +85,7 @@ def measure(results: Any, options: argparse.Namespace, conv: str, layers: int) -
     if options.sample:
         roots = torch.randperm(num_nodes, generator=torch.Generator().manual_seed(0))[: options.sample]
         figures |= by_ego_networks(model, data, roots, found)
-    results.put(figures)
+    return figures
 
 
 @torch.no_grad()
@@ -158,20 +144,6 @@ def with_hubs(num_nodes: int, num_edges: int) -> Data:
     generator = torch.Generator().manual_seed(0)
     ends = (num_nodes * torch.rand(2, num_edges, generator=generator, dtype=torch.double) ** 2).long()
     return undirected(*ends, num_nodes)
-
-
-def undirected(source: torch.Tensor, target: torch.Tensor, num_nodes: int) -> Data:
-    """Both directions of every edge; without loops, none twice."""
-    apart = source != target
-    low, high = torch.minimum(source, target)[apart], torch.maximum(source, target)[apart]
-    key = torch.unique(low * num_nodes + high)
-    edge = torch.stack([key // num_nodes, key % num_nodes])
-    return Data(edge_index=torch.cat([edge, edge.flip(0)], dim=1), num_nodes=num_nodes)
-
-
-def peak() -> float:
-    """The most memory that this process has had, in GiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 if __name__ == "__main__":

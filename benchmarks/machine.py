@@ -1,15 +1,22 @@
-"""Where and with what a figure was measured."""
+"""Where and with what a figure was measured, and processes to measure in."""
 
 from __future__ import annotations
 
 import datetime
 import platform
+import resource
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import torch
+from torch import multiprocessing
 
 from idgnn.training.processor import processor
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 def describe(device: str = "cpu") -> dict[str, Any]:
@@ -27,6 +34,17 @@ def describe(device: str = "cpu") -> dict[str, Any]:
         "versions": {name: _version(name) for name in ("idgnn", "torch", "torch-geometric")}
         | {"python": platform.python_version()},
     }
+
+
+def in_own_process(function: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+    """What a function returns in a fresh process: peak memory is that of a process."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as executor:
+        return executor.submit(function, *args, **kwargs).result()
+
+
+def peak_gib() -> float:
+    """The most memory that this process has had, in GiB (Linux counts that of its parent at the start, too)."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def _version(name: str) -> str:

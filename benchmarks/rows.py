@@ -18,7 +18,7 @@ from torch_geometric.utils import to_undirected
 
 from idgnn import IDGNN, identity_graph
 from idgnn.identity.identity_graph import UnreachedColorWarning
-from idgnn.identity.rounds import Schedule
+from idgnn.identity.schedule import Schedule
 from idgnn.writing import write_text
 
 RECORD = Path(__file__).parent / "results" / "rows.json"

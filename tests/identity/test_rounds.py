@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from torch_geometric.data import Data
 
 from idgnn import identity_graph
-from idgnn.identity.rounds import HUB, Schedule, trimmed, whole
-from idgnn.identity.rows import Rows
+from idgnn.identity.schedule import HUB, RowGraph, Schedule, trimmed, whole
 from tests.laws.graphs import as_pairs, graphs, queries
 
 pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
@@ -40,7 +39,7 @@ def assert_sound(schedule: Schedule, num_nodes: int, num_layers: int) -> None:
 def test_both_schedules_are_sound(loops, data, graph, num_layers):
     built = identity_graph(graph, num_layers, data.draw(queries(graph.num_nodes)))
     first_loop = graph.num_edges if loops else None
-    for schedule in (trimmed(built, num_layers, first_loop), whole(Rows.of(built), num_layers, first_loop)):
+    for schedule in (trimmed(built, num_layers, first_loop), whole(RowGraph.of(built), num_layers, first_loop)):
         assert_sound(schedule, graph.num_nodes, num_layers)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from torch import Tensor
 
 from idgnn.identity.adjacency import Adjacency
-from idgnn.identity.rounds import Messages
+from idgnn.identity.schedule import Messages
 from idgnn.layers.aggregation.maxima import _gather_max, _max_and_winner, gather_max, gather_max_plain
 from idgnn.layers.aggregation.sums import _gather_sum, gather_sum, gather_sum_plain
 

@@ -8,7 +8,7 @@ import torch
 from torch_geometric.utils import erdos_renyi_graph, to_undirected
 
 from idgnn import IDGNN
-from idgnn.identity.rounds import HUB, Round
+from idgnn.identity.schedule import HUB, Round
 from idgnn.layers.aggregation import maxima, softmax, sums
 from idgnn.layers.aggregation.maxima import gather_max, gather_max_plain
 from idgnn.layers.aggregation.softmax import attention, attention_plain

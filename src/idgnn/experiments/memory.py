@@ -14,8 +14,7 @@ from torch_geometric.data import Data
 from idgnn.graphs.load import load
 from idgnn.identity.ego import ego_networks
 from idgnn.identity.identity_graph import identity_graph
-from idgnn.identity.rounds import Schedule, trimmed, whole
-from idgnn.identity.rows import Rows
+from idgnn.identity.schedule import RowGraph, Schedule, trimmed, whole
 from idgnn.models.predictor import Predictor, build
 from idgnn.models.prepared import Prepared
 from idgnn.models.settings import ModelSettings
@@ -98,7 +97,7 @@ def _shared(model: Predictor, graph: Data, roots: Tensor) -> Prepared:
     edge, which = torch.unique(copies.edge, return_inverse=True)
     first = torch.empty_like(edge).scatter(0, which, torch.arange(which.numel(), device=which.device))
     color = torch.zeros_like(node, dtype=torch.bool)
-    rows = Rows(place[copies.edge_index[:, first]], edge, node, color, place[copies.query_row])
+    rows = RowGraph(place[copies.edge_index[:, first]], edge, node, color, place[copies.query_row])
     plain = model.encoder.prepare(graph.x, graph.edge_index)
     return replace(plain, plan=whole(rows, LAYERS, graph.edge_index.size(1)))
 

@@ -19,8 +19,7 @@ from torch_geometric.data import Data
 from idgnn.experiments.pair_variants import pair_budget
 from idgnn.graphs.distances import distances
 from idgnn.identity.queries import as_queries
-from idgnn.identity.rounds import Messages, Schedule, whole
-from idgnn.identity.rows import plain_rows
+from idgnn.identity.schedule import Messages, RowGraph, Schedule, whole
 from idgnn.models.budget import match_budget
 from idgnn.models.kept import Kept
 from idgnn.models.prepared import Prepared
@@ -145,7 +144,7 @@ class PGNNEncoder(nn.Module):
             found = next((each for each in self.anchors if _same(each.edge_index, edge_index)), None)
             if found is None:
                 raise ValueError("P-GNN has no anchors for these graphs. Build it for the problem that they are from.")
-            schedule = whole(plain_rows(found.closest.to(x.device), size), LAYERS)
+            schedule = whole(RowGraph.of_nodes(found.closest.to(x.device), size), LAYERS)
             return schedule, found.weight.to(x), found.number.to(x.device)
 
         schedule, weight, number = self._kept.get(edge_index, (size, x.dtype), find)

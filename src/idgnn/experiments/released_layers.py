@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from idgnn.identity.rounds import Round
+from idgnn.identity.schedule import Round
 from idgnn.layers.aggregation import attention, gather_sum
 from idgnn.layers.gat import IdentityGAT
 from idgnn.layers.gcn import IdentityGCN
@@ -22,11 +22,10 @@ from idgnn.layers.operator import Operator
 class ReleasedGCN(IdentityGCN):
     r""":math:`\mathbf{h}_u' = \sum_s (\hat d_s \hat d_u)^{-1/2} (\mathbf{W} + [s] \mathbf{W}_{id})\, \mathbf{h}_s`."""
 
-    def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
-        """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        plain, colored = round_.apart(_sent(self, x, round_))
-        out = gather_sum(plain, round_.plain, edge_weight=weight)
-        return gather_sum(colored, round_.colored, edge_weight=weight, base=out) if round_.has_color else out
+    def message(self, x: Tensor, colored: bool) -> Tensor:
+        """`W h`, and `W_id h` besides if it is colored."""
+        sent = self.lin(x)
+        return sent + self.lin_colored(x) if colored and self.lin_colored is not None else sent
 
 
 class ReleasedGAT(IdentityGAT):
@@ -44,8 +43,8 @@ class ReleasedGAT(IdentityGAT):
         sent = _sent(self, x, round_)
         scores = sent @ torch.cat([self.att_source, self.att_target]).t()
         target_scores = scores[:, 1:].index_select(0, round_.previous)
-        plain, colored = round_.apart(sent)
-        source_scores = list(round_.apart(scores[:, :1]))
+        plain, colored = round_.split_by_color(sent)
+        source_scores = list(round_.split_by_color(scores[:, :1]))
         if not round_.has_color:
             (alpha,) = attention(source_scores[:1], target_scores, round_, self.negative_slope)
             return gather_sum(plain, round_.plain, alpha.squeeze(-1))
@@ -119,17 +118,17 @@ def _mlp(in_channels: int, out_channels: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(in_channels, out_channels), nn.ReLU(), nn.Linear(out_channels, out_channels))
 
 
-def _sent(layer: IdentityGCN | IdentityGAT, x: Tensor, round_: Round) -> Tensor:
+def _sent(layer: IdentityGAT, x: Tensor, round_: Round) -> Tensor:
     """What every source sends: W x, and W_id x besides if it is colored. `[sources, out_channels]`."""
     sent = layer.lin(x)
     if layer.lin_colored is None:
         return sent
-    plain, colored = round_.apart(sent)
-    return torch.cat([plain, colored + layer.lin_colored(round_.apart(x)[1])])
+    plain, colored = round_.split_by_color(sent)
+    return torch.cat([plain, colored + layer.lin_colored(round_.split_by_color(x)[1])])
 
 
 def _sum_of_neighbors(x: Tensor, round_: Round) -> Tensor:
-    plain, colored = round_.apart(x)
+    plain, colored = round_.split_by_color(x)
     return gather_sum(colored, round_.colored, base=gather_sum(plain, round_.plain))
 
 

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from idgnn.experiments.measured_tables import RUN_TIME_COLUMNS, RUN_TIME_ROWS
 from idgnn.graphs.load import load
 from idgnn.identity.ego import ego_networks
-from idgnn.identity.rounds import whole
+from idgnn.identity.schedule import whole
 from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import Predictor, build
 from idgnn.models.prepared import Prepared

@@ -1,8 +1,10 @@
-"""Neighbor lists as flat tensors, and the one operation all else is made of: the neighbors of many rows at once."""
+"""Neighbor lists as flat tensors, and graphs indexed by them: the neighbors of many nodes, or many edges, at once."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,11 +25,15 @@ class Adjacency:
         """Number of neighbors of each node, duplicates counted."""
         return self.ptr.diff()
 
+    def degree_of(self, nodes: Tensor) -> Tensor:
+        """Number of neighbors of some nodes, without a look at the others."""
+        return self.ptr.index_select(0, nodes + 1) - self.ptr.index_select(0, nodes)
+
     def walk_sums(self, values: Tensor, length: int) -> Tensor:
         """For each node the sum of `values` over the ends of all walks of at most `length` steps from it.
 
-        It bounds what a search of that depth can come across, for all nodes at once: `length` sums over the edges.
-        Nobody needs so many that it would take long: what goes on after `_STEPS` steps is infinite.
+        It is an upper bound on what a search of that depth finds, for all nodes at once: `length` sums over the edges.
+        Beyond `_STEPS` steps the bound is infinite.
         """
         node = groups(self.ptr, self.neighbor.numel())
         reached = total = values.double()
@@ -45,36 +51,76 @@ class Adjacency:
         return spread(start, self.ptr.index_select(0, nodes + 1) - start)
 
 
-@dataclass(frozen=True)
-class Links:
-    """A graph with the neighbors of its nodes in both directions at hand."""
+class IndexedGraph:
+    """A graph with the neighbors of its nodes in both directions, in which an edge is found by its ends.
 
-    edge_index: Tensor  # [2, num_edges]
-    num_nodes: int
-    into: Adjacency
-    out: Adjacency
+    Args:
+        edge_index: `[2, num_edges]`.
+        num_nodes: Number of nodes.
+        self_loops: Whether every node has exactly one self-loop, as layers such as GCN see the graph. It is edge
+            `num_edges + node`, and replaces the self-loops that the graph has.
+    """
 
-    @staticmethod
-    def of(edge_index: Tensor, num_nodes: int) -> Links:
-        """Costs two sorts of the edges."""
-        return Links(edge_index, num_nodes, incoming(edge_index, num_nodes), outgoing(edge_index, num_nodes))
+    def __init__(self, edge_index: Tensor, num_nodes: int, self_loops: bool = False) -> None:
+        self.num_nodes, self.num_edges, self.self_loops = num_nodes, edge_index.size(1), self_loops
+        self.num_ids = self.num_edges + (num_nodes if self_loops else 0)  # of edges and self-loops
+        edge = torch.arange(self.num_edges, device=edge_index.device)
+        if self_loops:
+            other = edge_index[0] != edge_index[1]
+            node = torch.arange(num_nodes, device=edge.device)
+            edge_index = torch.cat([edge_index[:, other], node.expand(2, -1)], dim=1)
+            edge = torch.cat([edge[other], self.num_edges + node])
+        source, target = edge_index
+        self.key, order = torch.sort(target * num_nodes + source, stable=True)  # [edges]
+        source, target, edge = source[order], target[order], edge[order]
+        self.into = Adjacency(pointers(target, num_nodes), source, edge)  # sorted by target, then source
+        self._target = target
+        self.cache: dict[str, Any] = {}  # what else is worked out once for the graph
+
+    @cached_property
+    def out(self) -> Adjacency:
+        """The out-neighbors of every node, sorted. Costs a sort of the edges, once."""
+        return group_edges(self.into.neighbor, self._target, self.into.edge, self.num_nodes)
+
+    @cached_property
+    def symmetric(self) -> bool:
+        """Whether every edge has its reverse, duplicates aside."""
+        reverse = (self.into.neighbor * self.num_nodes + self._target).sort().values
+        return torch.equal(self.key, reverse) or torch.equal(
+            self.key.unique_consecutive(), reverse.unique_consecutive()
+        )
+
+    @cached_property
+    def position_of_edge(self) -> Tensor:
+        """Where each edge is in the flat lists of `into`, by its id."""
+        position = torch.empty(self.num_ids, dtype=torch.long, device=self.key.device)
+        position[self.into.edge] = torch.arange(self.key.numel(), device=self.key.device)
+        return position
+
+    def find(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """The edges between given pairs of nodes: for each edge the number of its pair, and its id."""
+        wanted = target * self.num_nodes + source
+        first = torch.searchsorted(self.key, wanted)
+        count = torch.searchsorted(self.key, wanted, right=True) - first
+        pair, position = spread(first, count)
+        return pair, self.into.edge.index_select(0, position)
 
 
 def incoming(edge_index: Tensor, num_nodes: int) -> Adjacency:
     """The in-neighbors of every node, in the order of the edges."""
-    return _grouped(edge_index[1], edge_index[0], num_nodes)
+    edge = torch.arange(edge_index.size(1), device=edge_index.device)
+    return group_edges(edge_index[1], edge_index[0], edge, num_nodes)
 
 
-def outgoing(edge_index: Tensor, num_nodes: int) -> Adjacency:
-    """The out-neighbors of every node, in the order of the edges."""
-    return _grouped(edge_index[0], edge_index[1], num_nodes)
+def group_edges(by: Tensor, neighbor: Tensor, edge: Tensor, num_groups: int) -> Adjacency:
+    """Edges grouped by one of their ends; each group keeps its edges in the order in which they were given."""
+    by, order = torch.sort(by, stable=True)
+    return Adjacency(pointers(by, num_groups), neighbor.index_select(0, order), edge.index_select(0, order))
 
 
 def is_symmetric(edge_index: Tensor, num_nodes: int) -> bool:
     """Whether every edge has its reverse, duplicates aside."""
-    source, target = edge_index
-    ahead, back = (source * num_nodes + target).sort().values, (target * num_nodes + source).sort().values
-    return torch.equal(ahead, back) or torch.equal(ahead.unique_consecutive(), back.unique_consecutive())
+    return IndexedGraph(edge_index, num_nodes).symmetric
 
 
 def spread(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
@@ -94,7 +140,21 @@ def groups(ptr: Tensor, size: int) -> Tensor:
     return torch.repeat_interleave(ptr.diff(), output_size=size)
 
 
-def _grouped(by: Tensor, neighbor: Tensor, num_nodes: int) -> Adjacency:
-    # Stable, so that each node keeps its edges in the order in which they were given.
-    by, edge = torch.sort(by, stable=True)
-    return Adjacency(pointers(by, num_nodes), neighbor[edge], edge)
+def contains(sorted_keys: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+    """For each key, its position among the sorted ones, and whether it is one of them."""
+    if sorted_keys.numel() == 0:
+        return torch.zeros_like(key), torch.zeros_like(key, dtype=torch.bool)
+    position = torch.searchsorted(sorted_keys, key).clamp_(max=sorted_keys.numel() - 1)
+    return position, sorted_keys.index_select(0, position) == key
+
+
+def distinct(ids: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """The different ids, all below `size`, in order, and the position of each of the given ones among them."""
+    if 8 * ids.numel() < size:  # marks would take longer than sorting the few
+        return torch.unique(ids, return_inverse=True)
+    needed = torch.zeros(size, dtype=torch.bool, device=ids.device)
+    needed[ids] = True
+    found = needed.nonzero().flatten()
+    place = torch.empty(size, dtype=torch.long, device=ids.device)
+    place[found] = torch.arange(found.numel(), device=ids.device)
+    return found, place.index_select(0, ids)

@@ -1,4 +1,4 @@
-r"""Which states need a row of their own.
+r"""Which states need a row of their own, and which edges join such rows.
 
 The answer to "embedding of `r` when `v` is colored" after `K` rounds depends on the colored state of `u` only if
 `u` lies on a route `v -> u -> r` of at most `K` message steps. With all queries `r` of one color `v` taken together,
@@ -7,81 +7,153 @@ The answer to "embedding of `r` when `v` is colored" after `K` rounds depends on
 
 the *cone* of `v`. The first half of such a route lies in the ball of radius `floor(K / 2)` that the color reaches,
 the second half in the ball of radius `floor((K - 1) / 2)` from which a query is reached: two small balls instead of
-one of radius `K`. Everything here works on pairs (color, node), written as one number `color * num_nodes + node`.
+one of radius `K`, found by two searches that are then continued towards each other. Everything here works on rows
+`(u|v)`, written as one number `color * num_nodes + node`.
+
+A row of a hub has all of the hub's edges, but few of them come from rows of the same color. They are found from
+whichever end is cheaper, and where a node has more edges than its color has rows, by looking each of these rows up
+among the edges: for a star of n nodes that is about n look-ups in place of n^2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from idgnn.identity.adjacency import Adjacency, Links, is_symmetric
+from idgnn.identity.adjacency import Adjacency, IndexedGraph, contains, group_edges, groups, pointers, spread
 from idgnn.identity.queries import Queries
 
 # Neighbors looked at in one go: 2^21 of them take about a hundred MB of index tensors while a part is worked on.
 CHUNK = 2**21
 
 
+class UnreachedColorWarning(UserWarning):
+    """Some queries read a node that the color cannot reach in K rounds; they are answered by the plain GNN."""
+
+
+def warn_unreached(number: int, total: int, num_layers: int, stacklevel: int) -> None:
+    """Warns of queries that no color reaches, if there are any."""
+    if number:
+        warnings.warn(
+            f"{number} of {total} queries read a node that lies more than {num_layers} steps from the colored one: no "
+            "color arrives there, and the answer is the plain GNN's. Use more layers to tell such pairs apart.",
+            UnreachedColorWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
 @dataclass(frozen=True)
 class Cone:
-    """The rows that need a state of their own, sorted by color, then node."""
+    """The rows `(u|v)` of some queries, sorted by color, then node, with both distances."""
 
     key: Tensor  # [rows] color * num_nodes + node
-    arrival: Tensor  # [rows] d(color, node): the round after which the color has arrived
+    arrival: Tensor  # [rows] d(v, u): the round after which the color has arrived
+    remaining: Tensor  # [rows] the least d(u, r) over the queries r of the color v
+    num_nodes: int
+    num_layers: int
+
+    @cached_property
+    def node(self) -> Tensor:
+        """The node that each row is a copy of `[rows]`."""
+        return self.key % max(self.num_nodes, 1)
+
+    @property
+    def colored(self) -> Tensor:
+        """Whether each row is `(v|v)` `[rows]`."""
+        return self.arrival == 0
+
+    @cached_property
+    def color_number(self) -> Tensor:
+        """The colors of the rows, numbered 0, 1, 2, ... `[rows]`."""
+        return torch.unique_consecutive(self.key // max(self.num_nodes, 1), return_inverse=True)[1]
+
+    def own(self, depth: int) -> Tensor:
+        """The rows with a state of their own after `depth` rounds: the color has arrived and still matters."""
+        return ((self.arrival <= depth) & (self.remaining <= self.num_layers - depth)).nonzero().flatten()
+
+    def find(self, queries: Queries) -> tuple[Tensor, Tensor]:
+        """The row that answers each query, and whether there is one: else the color does not reach it in K rounds."""
+        return contains(self.key, queries.color * self.num_nodes + queries.node)
 
 
-def cones(links: Links, num_layers: int, queries: Queries, symmetric: bool | None = None) -> Iterator[Cone]:
-    """The cones of all colors, some colors at a time so that memory stays bounded.
+@dataclass(frozen=True)
+class RowEdges:
+    """Edges between rows of a cone, in any order."""
 
-    `symmetric` says whether every edge around the queries has its reverse; without it the edges are looked at.
-    """
-    num_nodes, into, out = links.num_nodes, links.into, links.out
+    source: Tensor  # [edges] position among the rows
+    target: Tensor  # [edges]
+    edge: Tensor  # [edges] id in the graph
+
+
+def cones(graph: IndexedGraph, num_layers: int, queries: Queries) -> Iterator[Cone]:
+    """The cones of all colors, some colors at a time so that memory stays bounded, in the order of the colors."""
+    num_nodes = graph.num_nodes
     if num_nodes == 0:
-        yield Cone(into.ptr.new_empty(0), into.ptr.new_empty(0))
+        yield empty_cone(graph, num_layers)
         return
-    num_layers = min(num_layers, 2 * num_nodes)  # no route is longer
-    # Undirected: what the color reaches in floor(K / 2) steps is back in as many, and nothing further is.
-    mirrored = queries.own and (is_symmetric(links.edge_index, num_nodes) if symmetric is None else symmetric)
-    key = torch.unique(queries.color * num_nodes + queries.node)
-    for chunk in _chunks(key, num_nodes, num_layers, into, out, mirrored):
-        color = chunk // num_nodes
-        start = torch.unique(color) * (num_nodes + 1)  # (v | v)
-        reached, steps = ball(out, start, num_layers // 2, num_nodes)
-        if mirrored:
-            yield Cone(reached, steps)
-            continue
-        candidates = torch.unique(torch.cat([reached, ball(into, chunk, (num_layers - 1) // 2, num_nodes)[0]]))
-        source, target, _ = edges_between(into, candidates, num_nodes)
-        arrival = _distance(candidates, start, source, target, num_layers)
-        remaining = _distance(candidates, chunk, target, source, num_layers)
-        inside = arrival + remaining <= num_layers
-        yield Cone(candidates[inside], arrival[inside])
+    for key in _chunks(graph, num_layers, queries):
+        node = key % num_nodes
+        yield find_cone(graph, num_layers, Queries(node, node if queries.own else key // num_nodes))
 
 
-def join(parts: Iterable[Cone]) -> Cone:
-    """All cones as one; they come sorted by color, so what is put together is sorted too."""
-    key, arrival = zip(*((part.key, part.arrival) for part in parts), strict=True)
-    return Cone(torch.cat(key), torch.cat(arrival))
+def join(cones: Iterator[Cone]) -> Cone:
+    """All cones as one; they come sorted by color, so the result is sorted too."""
+    parts = list(cones)
+    if len(parts) == 1:
+        return parts[0]
+    key, arrival, remaining = (
+        torch.cat([getattr(part, name) for part in parts]) for name in ("key", "arrival", "remaining")
+    )
+    return Cone(key, arrival, remaining, parts[0].num_nodes, parts[0].num_layers)
 
 
-def contains(sorted_keys: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-    """For each key, where it would stand among the sorted ones, and whether it is there."""
-    if sorted_keys.numel() == 0:
-        return torch.zeros_like(key), torch.zeros_like(key, dtype=torch.bool)
-    position = torch.searchsorted(sorted_keys, key).clamp_(max=sorted_keys.numel() - 1)
-    return position, sorted_keys.index_select(0, position) == key
+def empty_cone(graph: IndexedGraph, num_layers: int) -> Cone:
+    """No row at all: the plain network."""
+    none = graph.key[:0]
+    return Cone(none, none, none, graph.num_nodes, num_layers)
+
+
+def find_cone(graph: IndexedGraph, num_layers: int, queries: Queries) -> Cone:
+    """The rows of these queries, found in one go."""
+    num_nodes = graph.num_nodes
+    steps = min(num_layers, 2 * num_nodes)  # no route is longer
+    start = torch.unique(queries.color) * (num_nodes + 1)  # (v | v)
+    reached, arrival = ball(graph.out, start, steps // 2, num_nodes)
+    if queries.own and graph.symmetric:  # what the color reaches in so many steps is back in as many
+        return Cone(reached, arrival, arrival, num_nodes, num_layers)
+    asked = torch.unique(queries.color * num_nodes + queries.node)
+    behind, back = ball(graph.into, asked, (steps - 1) // 2, num_nodes)
+    key = torch.unique(torch.cat([reached, behind]))
+    candidates = Cone(key, torch.full_like(key, steps + 1), torch.full_like(key, steps + 1), num_nodes, num_layers)
+    candidates.arrival[torch.searchsorted(key, reached)] = arrival
+    candidates.remaining[torch.searchsorted(key, behind)] = back
+    arrival, remaining = candidates.arrival, candidates.remaining
+    # A route of K steps that is past its middle goes on only where a query is near enough, and so backwards.
+    for step in range(steps // 2, steps):
+        sources = (arrival == step).nonzero().flatten()
+        targets = ((arrival > step) & (remaining < steps - step)).nonzero().flatten()
+        arrival[edges_between(graph, candidates, sources, targets).target] = step + 1
+    for step in range((steps - 1) // 2, steps):
+        targets = (remaining == step).nonzero().flatten()
+        sources = ((remaining > step) & (arrival < steps - step)).nonzero().flatten()
+        remaining[edges_between(graph, candidates, sources, targets).source] = step + 1
+    inside = arrival + remaining <= steps
+    return Cone(key[inside], arrival[inside], remaining[inside], num_nodes, num_layers)
 
 
 def ball(adjacency: Adjacency, start: Tensor, radius: int, num_nodes: int) -> tuple[Tensor, Tensor]:
-    """All pairs within `radius` steps of the pairs `start`, sorted, and their number of steps."""
+    """All rows within `radius` steps of the sorted rows `start`, sorted, and their number of steps."""
     key, steps, frontier = start, torch.zeros_like(start), start
     for step in range(1, radius + 1):
         color, node = frontier // num_nodes, frontier % num_nodes
         owner, position = adjacency.expand(node)
-        found = torch.unique(torch.cat([key, color[owner] * num_nodes + adjacency.neighbor.index_select(0, position)]))
+        neighbor = adjacency.neighbor.index_select(0, position)
+        found = torch.unique(torch.cat([key, color.index_select(0, owner) * num_nodes + neighbor]))
         steps = torch.full_like(found, step).index_copy(0, torch.searchsorted(found, key), steps)
         key, frontier = found, found[steps == step]
         if frontier.numel() == 0:  # all that can be reached
@@ -89,42 +161,151 @@ def ball(adjacency: Adjacency, start: Tensor, radius: int, num_nodes: int) -> tu
     return key, steps
 
 
-def edges_between(into: Adjacency, key: Tensor, num_nodes: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The edges among the sorted pairs `key` of equal color: the positions of their sources and targets in `key`, and
-    their own in the flat lists of `into`."""
-    owner, position = into.expand(key % num_nodes)
-    source, there = contains(key, (key // num_nodes)[owner] * num_nodes + into.neighbor[position])
-    return source[there], owner[there], position[there]
+def changed_edges(graph: IndexedGraph, cone: Cone) -> Adjacency:
+    """For each row the in-edges that carry a changed message in some round, as positions of rows and ids of edges.
+
+    An edge from s to u does if the route `v -> s -> u -> r` has at most K steps.
+    """
+    parts = []
+    for steps in range(int(cone.arrival.max()) + 1 if cone.arrival.numel() else 1):
+        sources = (cone.arrival == steps).nonzero().flatten()
+        targets = (cone.remaining < cone.num_layers - steps).nonzero().flatten()
+        parts.append(edges_between(graph, cone, sources, targets))
+    source, target, edge = (torch.cat([getattr(part, name) for part in parts]) for name in ("source", "target", "edge"))
+    return group_edges(target, source, edge, cone.key.numel())
 
 
-def _distance(key: Tensor, start: Tensor, source: Tensor, target: Tensor, num_layers: int) -> Tensor:
-    """Steps from the nearest of the pairs `start` of the same color; anything above `num_layers` means further.
+def edges_between(graph: IndexedGraph, cone: Cone, sources: Tensor, targets: Tensor) -> RowEdges:
+    """All edges from the rows `sources` to the rows `targets` (sorted positions) of the same color, in any order.
 
-    Shortest routes between members of a cone stay inside the cone, so the edges among the candidates suffice."""
-    distance = torch.full_like(key, num_layers + 1)
-    position, there = contains(key, start)
-    distance[position[there]] = 0
-    for _ in range(num_layers):
-        previous, distance = distance, distance.scatter_reduce(0, target, distance[source] + 1, "amin")
-        if torch.equal(previous, distance):
-            break
-    return distance
+    A search from a row looks at the smaller of its number of neighbors and the number of rows at the other end, and
+    each color searches from the end where that is less in all.
+    """
+    from_source = _Search(graph.out, cone, sources, targets)
+    from_target = _Search(graph.into, cone, targets, sources)
+    cheaper = from_source.work <= from_target.work  # [colors]
+    here, there, edge = from_source.run(graph, cheaper, reverse=False)
+    back, forth, other = from_target.run(graph, ~cheaper, reverse=True)
+    return RowEdges(torch.cat([here, forth]), torch.cat([there, back]), torch.cat([edge, other]))
 
 
-def _chunks(
-    key: Tensor, num_nodes: int, num_layers: int, into: Adjacency, out: Adjacency, mirrored: bool
-) -> Iterator[Tensor]:
+class _Search:
+    """A search from some rows for those of others that they share an edge with."""
+
+    def __init__(self, adjacency: Adjacency, cone: Cone, starts: Tensor, ends: Tensor) -> None:
+        self.adjacency, self.cone, self.starts, self.ends = adjacency, cone, starts, ends
+        number = cone.color_number
+        num_colors = int(number[-1]) + 1 if number.numel() else 0
+        self.color = number.index_select(0, starts)
+        self.ptr = pointers(number.index_select(0, ends), num_colors)  # of the ends of each color
+        self.degree = adjacency.degree_of(cone.node.index_select(0, starts))
+        self.others = self.ptr.diff().index_select(0, self.color)
+        self.work = torch.zeros(num_colors, dtype=torch.double, device=starts.device)
+        self.work.index_add_(0, self.color, torch.minimum(self.degree, self.others).double())
+
+    def run(self, graph: IndexedGraph, chosen: Tensor, reverse: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """Start, end and id of each edge of the chosen colors; `reverse`: edges lead from the ends to the starts."""
+        cone, mine = self.cone, chosen.index_select(0, self.color)
+        few = mine & (self.degree <= self.others)
+        start = self.starts[few]
+        owner, position = self.adjacency.expand(cone.node.index_select(0, start))
+        neighbor = self.adjacency.neighbor.index_select(0, position)
+        block = (cone.key - cone.node).index_select(0, start).index_select(0, owner)  # color * num_nodes
+        place, there = contains(cone.key.index_select(0, self.ends), block + neighbor)
+        found = start[owner[there]], self.ends[place[there]], self.adjacency.edge[position[there]]
+
+        many = mine & (self.degree > self.others)
+        owner, position = spread(self.ptr[self.color[many]], self.others[many])
+        start, end = self.starts[many].index_select(0, owner), self.ends.index_select(0, position)
+        ends = cone.node.index_select(0, start), cone.node.index_select(0, end)
+        pair, edge = graph.find(*reversed(ends)) if reverse else graph.find(*ends)
+        return torch.cat([found[0], start[pair]]), torch.cat([found[1], end[pair]]), torch.cat([found[2], edge])
+
+
+class ConeTable:
+    """The cones of many colors, each node read under its own color: found once, and copied out color by color.
+
+    Args:
+        graph: The graph.
+        num_layers: Number of rounds.
+        roots: The colors.
+    """
+
+    def __init__(self, graph: IndexedGraph, num_layers: int, roots: Tensor) -> None:
+        parts = [(cone, changed_edges(graph, cone)) for cone in cones(graph, num_layers, Queries(roots, roots))]
+        self.cone = join(iter([cone for cone, _ in parts]))
+        color = self.cone.key // max(graph.num_nodes, 1)
+        self.row_ptr = pointers(color, graph.num_nodes)  # the rows of each color
+        first = self.row_ptr.index_select(0, color)  # [rows]
+        # Sources are counted from the first row of their color on, so that they stay right when rows are copied.
+        start, sources, ptrs, edges = 0, list[Tensor](), [first.new_zeros(1)], list[Tensor]()
+        for cone, changed in parts:
+            size, count = cone.key.numel(), changed.neighbor.numel()
+            row = groups(changed.ptr, count)
+            sources.append(changed.neighbor + start - first[start : start + size].index_select(0, row))
+            ptrs.append(changed.ptr[1:] + ptrs[-1][-1])
+            edges.append(changed.edge)
+            start += size
+        self.changed = Adjacency(torch.cat(ptrs), torch.cat(sources), torch.cat(edges))
+
+    def take(self, queries: Queries) -> tuple[Cone, Adjacency]:
+        """The rows of these queries, and the changed edges between them; every color was one of the roots."""
+        colors, table = torch.unique(queries.color), self.cone
+        first = self.row_ptr.index_select(0, colors)
+        count = self.row_ptr.index_select(0, colors + 1) - first
+        number, row = spread(first, count)
+        key, arrival, remaining = (each.index_select(0, row) for each in (table.key, table.arrival, table.remaining))
+        owner, position = self.changed.expand(row)
+        begin = (count.cumsum(0) - count).index_select(0, number)  # [rows] the first row of the color
+        source = self.changed.neighbor.index_select(0, position) + begin.index_select(0, owner)
+        ptr = torch.cat([row.new_zeros(1), self.changed.degree_of(row).cumsum(0)])
+        changed = Adjacency(ptr, source, self.changed.edge.index_select(0, position))
+        return Cone(key, arrival, remaining, table.num_nodes, table.num_layers), changed
+
+
+def row_bounds(graph: IndexedGraph, num_layers: int, queries: Queries) -> tuple[Tensor, Tensor, Tensor]:
+    """For each query alone, at most how many rows it has, edges that are looked at between them, and edges into them.
+
+    Every walk is counted as if it led somewhere new; but no color has more rows than there are nodes, and a row is
+    compared with its neighbors or with the other rows, whichever are fewer.
+    """
+    ahead, behind = num_layers // 2, (num_layers - 1) // 2
+    into, both_ends = graph.into.degree, graph.into.degree + graph.out.degree
+
+    def bound(values: Tensor) -> Tensor:
+        there = graph.out.walk_sums(values, ahead)[queries.color]
+        if queries.own and graph.symmetric:
+            return there
+        return there + graph.into.walk_sums(values, behind)[queries.node]
+
+    rows = bound(torch.ones_like(into)).clamp(max=max(graph.num_nodes, 1))
+    parallel = torch.unique_consecutive(graph.key, return_counts=True)[1].max() if graph.key.numel() else 0
+    return rows, torch.minimum(bound(both_ends), parallel * rows * rows), bound(into).clamp(max=graph.key.numel())
+
+
+def cut(cost: Tensor, limit: float) -> Iterator[tuple[int, int]]:
+    """Splits what costs `cost` `[items]` into runs of at most `limit` each, or of one item: first and last + 1."""
+    total, first = cost.double().cumsum(0).cpu(), 0
+    while first < total.numel():
+        before = float(total[first - 1]) if first else 0.0
+        last = int(torch.searchsorted(total, before + limit, right=True))
+        yield first, max(last, first + 1)
+        first = max(last, first + 1)
+
+
+def _chunks(graph: IndexedGraph, num_layers: int, queries: Queries) -> Iterator[Tensor]:
     """Splits the queries so that each part looks at about `CHUNK` neighbors at most; a color is never split."""
+    num_nodes, into, out = graph.num_nodes, graph.into, graph.out
+    key = torch.unique(queries.color * num_nodes + queries.node)
     color = key // num_nodes
     # The neighbors that a search looks at are at most the walks of one step more, and at most all there are.
     one, limit = torch.ones_like(out.degree), out.neighbor.numel() + num_nodes
-    ahead = out.walk_sums(one, num_layers // 2 + 1).clamp_(max=limit)[color]
-    if not mirrored:  # then the edges into all that was reached are looked at too
-        ahead += out.walk_sums(into.degree, num_layers // 2).clamp_(max=limit)[color]
-    behind = into.walk_sums(one, (num_layers - 1) // 2 + 1).clamp_(max=limit)[key % num_nodes]
+    work = out.walk_sums(one, num_layers // 2 + 1).clamp_(max=limit)[color]
     first = torch.ones_like(color, dtype=torch.bool)
     first[1:] = color[1:] != color[:-1]
-    work = (ahead * first + behind).cumsum(0)
+    work = work * first
+    if not (queries.own and graph.symmetric):
+        work = work + into.walk_sums(one, (num_layers - 1) // 2 + 1).clamp_(max=limit)[key % num_nodes]
     # A color belongs to the part in which its first query falls.
-    part = (work // CHUNK)[first.nonzero().flatten()][first.cumsum(0) - 1]
+    part = (work.cumsum(0) // CHUNK)[first.nonzero().flatten()][first.cumsum(0) - 1]
     yield from key.split(torch.unique_consecutive(part, return_counts=True)[1].tolist())

@@ -144,10 +144,11 @@ class Cut:
         return sum(self.sizes[space.number])
 
 
-def blocks_of(owner: Tensor, split: int | None = None) -> Tensor:
-    """The block of each position if a new one begins wherever the graphs start over, and at `split`."""
+def blocks_of(owner: Tensor, *splits: int) -> Tensor:
+    """The block of each position if a new one begins wherever the graphs start over, and at each of `splits`."""
     begins = torch.zeros_like(owner)
     begins[1:] = owner.diff() < 0
-    if split is not None and 0 < split < owner.numel():
-        begins[split] = 1
+    for split in splits:
+        if 0 < split < owner.numel():
+            begins[split] = 1
     return begins.cumsum(0)

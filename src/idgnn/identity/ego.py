@@ -11,30 +11,31 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from idgnn.identity.adjacency import incoming
+from idgnn.identity.adjacency import IndexedGraph, contains
 from idgnn.identity.checks import check_graph, check_num_layers, edges_of
-from idgnn.identity.cone import ball, edges_between
+from idgnn.identity.cone import ball
 from idgnn.identity.queries import as_queries
-from idgnn.identity.rows import Rows
+from idgnn.identity.schedule import RowGraph
 
 
-def ego_networks(data: Data, num_layers: int, queries: Tensor | None = None) -> Rows:
+def ego_networks(data: Data, num_layers: int, queries: Tensor | None = None) -> RowGraph:
     """One ego network of `num_layers` hops per query, side by side in one graph.
 
-    Nodes at the rim have lost in-neighbors, so degrees must be taken from the original graph.
+    Boundary nodes have lost in-neighbors, so degrees must be taken from the original graph.
     """
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
     edge_index = edges_of(data)
     asked = as_queries(queries, num_nodes, edge_index.device)
-    into = incoming(edge_index, num_nodes)
+    into = IndexedGraph(edge_index, num_nodes).into
     root = torch.arange(asked.node.numel(), device=edge_index.device) * num_nodes + asked.node
     key, _ = ball(into, root, num_layers, num_nodes)
     ego, node = key // num_nodes, key % num_nodes
-    source, target, position = edges_between(into, key, num_nodes)
-    return Rows(
-        edge_index=torch.stack([source, target]),
-        edge=into.edge[position],
+    target, position = into.expand(node)
+    source, there = contains(key, ego[target] * num_nodes + into.neighbor[position])
+    return RowGraph(
+        edge_index=torch.stack([source[there], target[there]]),
+        edge=into.edge[position[there]],
         node=node,
         colored=node == asked.color[ego],
         query_row=torch.searchsorted(key, root),

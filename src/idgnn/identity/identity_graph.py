@@ -11,7 +11,6 @@ unchanged; row :math:`(r|v)` then holds exactly :math:`\mathbf{h}_{r|v}^{(K)}`.
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,16 +18,14 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
 
-from idgnn.identity.adjacency import Links
+from idgnn.identity.adjacency import IndexedGraph, contains
 from idgnn.identity.batching import carry_attributes, regroup
 from idgnn.identity.checks import check_graph, check_num_layers, edges_of
-from idgnn.identity.cone import CHUNK, cones, contains, join
-from idgnn.identity.cost import check_fits
+from idgnn.identity.cone import CHUNK, Cone, UnreachedColorWarning, cones, join, warn_unreached
+from idgnn.identity.cost import check_identity_graph_fits
 from idgnn.identity.queries import Queries, as_queries
 
-
-class UnreachedColorWarning(UserWarning):
-    """Some queries read a node that the color cannot reach in K rounds; they are answered by the plain GNN."""
+__all__ = ["IdentityGraph", "ToIdentityGraph", "UnreachedColorWarning", "identity_graph"]
 
 
 class IdentityGraph(Data):
@@ -95,29 +92,22 @@ def identity_graph(data: Data, num_layers: int, queries: Tensor | None = None) -
         >>> graph.query_row.tolist()
         [3, 7, 11]
     """
-    return build(data, num_layers, queries, times=1)
-
-
-def build(data: Data, num_layers: int, queries: Tensor | None, times: int) -> IdentityGraph:
-    """:func:`identity_graph`, refused unless `times` its size is free, for what is to be done with it."""
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
     edge_index = edges_of(data)
     asked = as_queries(queries, num_nodes, edge_index.device)
-    links = Links.of(edge_index, num_nodes)
-    check_fits(data, links, num_layers, asked, times)
-    cone = join(cones(links, num_layers, asked))
-    own_color = cone.key // max(num_nodes, 1)
-    own_node = cone.key - own_color * num_nodes
+    indexed = IndexedGraph(edge_index, num_nodes)
+    check_identity_graph_fits(data, indexed, num_layers, asked)
+    cone = join(cones(indexed, num_layers, asked))
     plain = torch.arange(num_nodes, device=edge_index.device)
 
     graph = IdentityGraph()
-    graph.edge_index, graph.edge = _edges(links, cone.key)
-    graph.node = torch.cat([plain, own_node])
-    graph.colored = torch.cat([torch.zeros_like(plain, dtype=torch.bool), own_node == own_color])
+    graph.edge_index, graph.edge = _edges(indexed, edge_index, cone)
+    graph.node = torch.cat([plain, cone.node])
+    graph.colored = torch.cat([torch.zeros_like(plain, dtype=torch.bool), cone.colored])
     graph.arrival = torch.cat([torch.zeros_like(plain), cone.arrival])
     graph.plain_row, graph.plain_edge = plain, torch.arange(edge_index.size(1), device=edge_index.device)
-    graph.query_row = _answers(asked, cone.key, num_nodes, num_layers)
+    graph.query_row = _answers(asked, cone)
     graph.num_layers = num_layers
     carry_attributes(data, graph)
     return regroup(graph, data) if isinstance(data, Batch) else graph
@@ -150,10 +140,10 @@ class ToIdentityGraph(BaseTransform):
         return f"{type(self).__name__}(num_layers={self.num_layers}, queries={self.queries!r})"
 
 
-def _edges(links: Links, key: Tensor) -> tuple[Tensor, Tensor]:
+def _edges(graph: IndexedGraph, edge_index: Tensor, cone: Cone) -> tuple[Tensor, Tensor]:
     """The edges of all rows, plain rows first: `[2, edges]`, and the original edge that each is a copy of `[edges]`."""
-    edge_index, num_nodes, into = links.edge_index, links.num_nodes, links.into
-    degree = into.degree[key % max(num_nodes, 1)]
+    num_nodes, into, key = graph.num_nodes, graph.into, cone.key
+    degree = into.degree_of(cone.node)
     first = edge_index.size(1)
     rows = edge_index.new_empty(2, first + int(degree.sum()))
     edge = edge_index.new_empty(rows.size(1))
@@ -175,15 +165,8 @@ def _edges(links: Links, key: Tensor) -> tuple[Tensor, Tensor]:
     return rows, edge
 
 
-def _answers(asked: Queries, key: Tensor, num_nodes: int, num_layers: int) -> Tensor:
+def _answers(asked: Queries, cone: Cone) -> Tensor:
     """The row of each query; where the color is too far away to be seen, that is the plain row."""
-    position, there = contains(key, asked.color * num_nodes + asked.node)
-    if not bool(there.all()):
-        warnings.warn(
-            f"{int((~there).sum())} of {there.numel()} queries read a node that lies more than {num_layers} steps from "
-            "the colored one: no color arrives there, and the answer is the plain GNN's. Use more layers to tell "
-            "such pairs apart.",
-            UnreachedColorWarning,
-            stacklevel=4,
-        )
-    return torch.where(there, position + num_nodes, asked.node)
+    position, there = cone.find(asked)
+    warn_unreached(int((~there).sum()), there.numel(), cone.num_layers, stacklevel=4)
+    return torch.where(there, position + cone.num_nodes, asked.node)

@@ -1,4 +1,4 @@
-"""The part of a large graph that the answers to a few queries depend on, with numbers of its own.
+"""The part of a large graph that the answers to a few queries depend on, whole or sampled, with ids of its own.
 
 What `K` rounds compute at a node depends on the nodes from which it is reached in `K` steps, and on nothing else. No
 work here is proportional to the whole graph.
@@ -12,34 +12,36 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from idgnn.identity.adjacency import Adjacency, Links, groups, outgoing, spread
-from idgnn.identity.cone import contains
+from idgnn.identity.adjacency import Adjacency, IndexedGraph, contains, groups, spread
 
 
 @dataclass(frozen=True)
 class Neighborhood:
-    """Some nodes of a graph and the edges into those of them that are not at its rim.
+    """Some nodes of a graph and the edges into all but the boundary nodes, those that were found last.
 
-    Nodes are numbered in the order in which they were found: those that were asked for, then hop by hop, sorted within
-    a hop. Edges are numbered by target.
+    Nodes are numbered in the order in which they were found: the queried ones, then hop by hop, sorted within a hop.
+    Edges are numbered by target.
     """
 
     node: Tensor  # [nodes] of the whole graph
     edge: Tensor  # [edges] of the whole graph
     into: Adjacency  # between the new numbers
-    missing: Tensor | None  # [nodes] the in-neighbors of each for every one that was drawn; None: all are there
+    missing: Tensor | None  # [nodes] the number of in-neighbors for each one that was drawn; None: all are there
 
-    def links(self) -> Links:
-        """With the neighbors in both directions at hand: costs a sort of the edges."""
-        num_nodes = self.node.numel()
-        target = groups(self.into.ptr, self.edge.numel())
-        edge_index = torch.stack([self.into.neighbor, target])
-        return Links(edge_index, num_nodes, self.into, outgoing(edge_index, num_nodes))
+    @property
+    def edge_index(self) -> Tensor:
+        """Between the new ids `[2, edges]`."""
+        return torch.stack([self.into.neighbor, groups(self.into.ptr, self.edge.numel())])
+
+    def graph(self) -> IndexedGraph:
+        """Indexed by the new ids: costs a few sorts of the edges."""
+        return IndexedGraph(self.edge_index, self.node.numel())
 
     def number(self, node: Tensor) -> Tensor:
-        """The numbers of nodes that are all there."""
+        """The new ids of nodes; -1 for those that are not among them."""
         found, order = torch.sort(self.node)
-        return order.index_select(0, torch.searchsorted(found, node))
+        place, there = contains(found, node)
+        return torch.where(there, order.index_select(0, place), -1)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def neighborhood(into: Adjacency, start: Tensor, hops: int, caps: Caps | None = 
         known = torch.sort(torch.cat([known, frontier])).values
         nodes.append(frontier)
     node, position = torch.cat(nodes), torch.cat(positions)
-    count = torch.cat([*counts, torch.zeros_like(frontier)])  # the rim hears nothing
+    count = torch.cat([*counts, torch.zeros_like(frontier)])  # boundary nodes receive no messages
     ptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
     every = torch.arange(position.numel())
     order = torch.argsort(node)

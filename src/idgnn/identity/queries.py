@@ -24,6 +24,16 @@ class Queries:
         """Whether every node is read under its own color, as node and graph tasks do."""
         return self.node is self.color
 
+    def take(self, chosen: Tensor) -> Queries:
+        """Some of the queries, by their positions."""
+        node = self.node.index_select(0, chosen)
+        return Queries(node, node if self.own else self.color.index_select(0, chosen))
+
+    def slice(self, first: int, last: int) -> Queries:
+        """The queries `first ... last - 1`."""
+        node = self.node[first:last]
+        return Queries(node, node if self.own else self.color[first:last])
+
 
 def as_tensor(queries: Tensor | Sequence[int] | np.ndarray | None, name: str) -> Tensor | None:
     """Nodes or pairs that may be a list or an array."""

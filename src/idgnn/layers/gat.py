@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from idgnn.identity.rounds import Messages, Round
+from idgnn.identity.schedule import Messages, Round
 from idgnn.layers.aggregation import attention, gather_sum
 from idgnn.layers.operator import Operator
 
@@ -23,6 +23,7 @@ class IdentityGAT(Operator):
     """
 
     self_loops = True
+    options = ("heads",)
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class IdentityGAT(Operator):
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        plain, colored = round_.apart(x)
+        plain, colored = round_.split_by_color(x)
         # a W h is one number a row and head: cheaper as (a W) h, and then of all rows and of both ends at once.
         ends = torch.cat([self._towards(self.att_source, self.lin), self._towards(self.att_target, self.lin)])
         scores = x @ ends.t()

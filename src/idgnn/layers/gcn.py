@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from idgnn.identity.rounds import Round
+from idgnn.identity.schedule import Round
 from idgnn.layers.aggregation import gather_sum
-from idgnn.layers.operator import Operator
+from idgnn.layers.operator import SumOperator
 
 
-class IdentityGCN(Operator):
+class IdentityGCN(SumOperator):
     r"""The layer of Kipf and Welling (2017) with colored messages:
 
     .. math::
@@ -53,17 +53,24 @@ class IdentityGCN(Operator):
         scale = degree.masked_fill(none, 1.0).pow(-0.5).masked_fill(none, 0.0)
         return torch.cat([scale[source] * weight * scale[target], scale * loop_weight * scale])
 
-    def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
-        """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        plain, colored = round_.apart(x)
-        if round_.num_targets < round_.split:  # W acts on sums as well as on summands: on whichever are fewer
-            out = self.lin(gather_sum(plain, round_.plain, edge_weight=weight))
+    def message(self, x: Tensor, colored: bool) -> Tensor:
+        """`W h`."""
+        return ((colored and self.lin_colored) or self.lin)(x)
+
+    def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
+        """Adds the bias."""
+        return total if self.bias is None else total + self.bias
+
+    def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
+        """As every layer that sums; but W may act on sums or on summands, and is applied to whichever are fewer."""
+        plain, colored = round_.split_by_color(x)
+        if round_.num_targets < round_.split:
+            total = self.lin(gather_sum(plain, round_.plain, edge_weight=weight))
         else:
-            out = gather_sum(self.lin(plain), round_.plain, edge_weight=weight)
+            total = gather_sum(self.lin(plain), round_.plain, edge_weight=weight)
         if round_.has_color:
-            lin = self.lin_colored or self.lin
-            out = gather_sum(lin(colored), round_.colored, edge_weight=weight, base=out)
-        return out if self.bias is None else out + self.bias
+            total = gather_sum(self.message(colored, True), round_.colored, edge_weight=weight, base=total)
+        return self.combine(total, x, round_)
 
 
 def _last_of_each(node: Tensor, loop: Tensor, num_nodes: int, weight: Tensor) -> Tensor:

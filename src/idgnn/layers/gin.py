@@ -5,12 +5,12 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from idgnn.identity.rounds import Messages, Round
+from idgnn.identity.schedule import Messages, Round
 from idgnn.layers.aggregation import gather_sum
-from idgnn.layers.operator import Operator
+from idgnn.layers.operator import Operator, SumOperator
 
 
-class IdentityGIN(Operator):
+class IdentityGIN(SumOperator):
     r"""The layer of Xu et al. (2019) with colored messages.
 
     GIN sums the states of the neighbors and applies a two-layer MLP. The first layer of that MLP is linear and may as
@@ -35,21 +35,29 @@ class IdentityGIN(Operator):
         for lin in filter(None, (self.lin, self.lin_colored, self.lin_out)):
             lin.reset_parameters()
 
-    def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
-        """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        plain, colored = round_.apart(x)
-        if round_.num_targets <= round_.num_sources:  # W acts on sums as well as on summands: on whichever are fewer
+    def message(self, x: Tensor, colored: bool) -> Tensor:
+        """`W h`."""
+        return linear(x, ((colored and self.lin_colored) or self.lin).weight)
+
+    def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
+        """Adds the own state, and applies the rest of the MLP."""
+        return self.lin_out((total + self.lin((1 + self.eps) * x if self.eps else x)).relu())
+
+    def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
+        """As every layer that sums; but W may act on sums or on summands, is applied to whichever are fewer,
+        and once to a target's own state and its sum together."""
+        plain, colored = round_.split_by_color(x)
+        if round_.num_targets <= round_.num_sources:
             out = self.lin(self._sum(x, plain, round_))
         else:
-            sent = linear(x, self.lin.weight)
+            sent = self.message(x, False)
             out = self._sum(sent, sent[: round_.split], round_) + self.lin.bias
         if round_.has_color:
-            weight = (self.lin_colored or self.lin).weight
-            out = gather_sum(linear(colored, weight), round_.colored, base=out)
+            out = gather_sum(self.message(colored, True), round_.colored, base=out)
         return self.lin_out(out.relu())
 
     def _sum(self, x: Tensor, plain: Tensor, round_: Round) -> Tensor:
-        """Of a target's own row, and those of the plain sources that it hears from."""
+        """The sum of a target's own row and those of its plain sources."""
         own = x.index_select(0, round_.previous)
         return gather_sum(plain, round_.plain, base=(1 + self.eps) * own if self.eps else own)
 
@@ -68,6 +76,7 @@ class IdentityGINE(Operator):
     """
 
     takes_edge_attr = True
+    options = ("edge_dim",)
 
     def __init__(
         self,
@@ -98,7 +107,7 @@ class IdentityGINE(Operator):
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        plain, colored = round_.apart(x)
+        plain, colored = round_.split_by_color(x)
         out = _sum_of_messages(plain, round_.plain, self.lin_edge(edge_attr))
         if round_.has_color:
             state = colored if self.lin_colored is None else self.lin_colored(colored)

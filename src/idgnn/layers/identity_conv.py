@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import torch
 from torch import Tensor, nn
 
 from idgnn.choices import Aggregation, ConvName
 from idgnn.identity.checks import check_dtype, check_edge_index, check_edge_rows, check_states
-from idgnn.identity.rounds import whole
-from idgnn.identity.rows import plain_rows
+from idgnn.identity.schedule import RowGraph, whole
 from idgnn.layers.gat import IdentityGAT
 from idgnn.layers.gcn import IdentityGCN
 from idgnn.layers.gin import IdentityGIN, IdentityGINE
 from idgnn.layers.operator import Operator
 from idgnn.layers.sage import IdentitySAGE
+
+OPERATORS: dict[ConvName, type[Operator]] = {
+    "gcn": IdentityGCN,
+    "sage": IdentitySAGE,
+    "gat": IdentityGAT,
+    "gin": IdentityGIN,
+    "gine": IdentityGINE,
+}
 
 
 class IdentityConv(nn.Module):
@@ -54,21 +59,14 @@ class IdentityConv(nn.Module):
     ) -> None:
         super().__init__()
         self.conv, self.in_channels, self.out_channels, self.edge_dim = conv, in_channels, out_channels, edge_dim
-        if conv == "gcn":
-            self.operator = IdentityGCN(in_channels, out_channels, identity, bias)
-        elif conv == "sage":
-            self.operator = IdentitySAGE(in_channels, out_channels, identity, bias, aggr)
-        elif conv == "gat":
-            self.operator = IdentityGAT(in_channels, out_channels, identity, bias, heads)
-        elif conv == "gin":
-            self.operator = IdentityGIN(in_channels, out_channels, identity, bias)
-        elif conv == "gine":
-            self.operator = IdentityGINE(in_channels, out_channels, identity, bias, edge_dim=edge_dim)
-        else:
+        if conv not in OPERATORS:
             raise ValueError(
-                f"conv is {conv!r}, expected one of {', '.join(get_args(ConvName))}. "
+                f"conv is {conv!r}, expected one of {', '.join(OPERATORS)}. "
                 "Any other PyG layer becomes identity-aware with idgnn.identity_aware(layer)."
             )
+        options = {"aggr": aggr, "heads": heads, "edge_dim": edge_dim}
+        taken = {name: options[name] for name in OPERATORS[conv].options}
+        self.operator = OPERATORS[conv](in_channels, out_channels, identity, bias, **taken)
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
@@ -96,7 +94,7 @@ class IdentityConv(nn.Module):
                 "torch.bool: one truth value per row of x."
             )
         edge_index = edge_index.long()
-        rows = plain_rows(edge_index, num_nodes, colored)
+        rows = RowGraph.of_nodes(edge_index, num_nodes, colored)
         schedule = whole(rows, 1, edge_index.size(1) if self.operator.self_loops else None)
         weight = self.operator.edge_values(edge_index, num_nodes, edge_weight, x.dtype)
         return self.operator(x[schedule.node], schedule.rounds[0], weight, edge_attr)[schedule.answer]

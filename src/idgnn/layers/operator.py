@@ -3,12 +3,14 @@ r"""What the named layers have in common: two message functions and one round to
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from idgnn.identity.rounds import Round
+from idgnn.identity.schedule import Exchange, Messages, Round
+from idgnn.layers.aggregation import gather_sum
 
 
 class Operator(nn.Module, ABC):
@@ -25,6 +27,13 @@ class Operator(nn.Module, ABC):
     """Whether every row also sends a message to itself. Such a message is a message, and may be colored."""
     takes_edge_weight: ClassVar[bool] = False
     takes_edge_attr: ClassVar[bool] = False
+    options: ClassVar[tuple[str, ...]] = ()
+    """The options of :class:`idgnn.IdentityConv` that this layer takes: `aggr`, `heads`, `edge_dim`."""
+
+    @property
+    def sums(self) -> bool:
+        """Whether it sums what :meth:`SumOperator.message` gives, so that rows may exchange messages."""
+        return False
 
     def edge_values(
         self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None, dtype: torch.dtype
@@ -39,3 +48,68 @@ class Operator(nn.Module, ABC):
     @abstractmethod
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """`[sources, in_channels]` to `[targets, out_channels]`; `weight` and `edge_attr` per original edge."""
+
+
+@dataclass(frozen=True)
+class PlainRound:
+    """A round of a layer that sums, on plain rows alone: what rows with states of their own take over from it."""
+
+    sent: Tensor  # [plain rows, channels] the message of each
+    total: Tensor  # [bases, channels] the sum of the messages into each
+
+
+class SumOperator(Operator):
+    r"""A layer that sums what its neighbors send, in two functions:
+
+    .. math::
+        \mathbf{h}_u' = \textsc{Combine}\Big(\sum_{s} w_{su}\, \textsc{Msg}(\mathbf{h}_s),\ \mathbf{h}_u\Big)
+
+    Then rows with a state of their own need not sum over all messages again: see
+    :class:`idgnn.identity.schedule.Exchange`.
+    """
+
+    @property
+    def sums(self) -> bool:
+        """Unless it is made to do something else, it does."""
+        return True
+
+    @abstractmethod
+    def message(self, x: Tensor, colored: bool) -> Tensor:
+        """What rows send: `[rows, in_channels]` to `[rows, channels]`."""
+
+    @abstractmethod
+    def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
+        """The result, from sums `[targets, channels]` and the targets' own states `[targets, in_channels]`."""
+
+    def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
+        """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
+        if round_.exchange is not None:
+            plain = self.plain_round(x[: round_.exchange.num_plain], round_.plain, weight)
+            return self.exchanged(plain, x, round_, round_.exchange, weight)
+        return self.direct(x, round_, weight)
+
+    def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
+        """One round in which every target receives all of its messages."""
+        plain, colored = round_.split_by_color(x)
+        total = gather_sum(self.message(plain, False), round_.plain, edge_weight=weight)
+        if round_.has_color:
+            total = gather_sum(self.message(colored, True), round_.colored, edge_weight=weight, base=total)
+        return self.combine(total, x.index_select(0, round_.previous), round_)
+
+    def plain_round(self, x: Tensor, messages: Messages, weight: Tensor | None) -> PlainRound:
+        """Messages and sums of plain rows."""
+        sent = self.message(x, False)
+        return PlainRound(sent, gather_sum(sent, messages, edge_weight=weight))
+
+    def exchanged(
+        self, plain: PlainRound, x: Tensor, round_: Round, exchange: Exchange, weight: Tensor | None
+    ) -> Tensor:
+        """One round in which targets take over a plain sum and exchange the messages that differ."""
+        _, own, colored = x.split(
+            [exchange.num_plain, round_.split - exchange.num_plain, round_.num_sources - round_.split]
+        )
+        sent = torch.cat([self.message(own, False), self.message(colored, True)])
+        change = sent - plain.sent.index_select(0, exchange.twin)
+        base = plain.total.index_select(0, exchange.base)
+        total = gather_sum(change, exchange.changes, edge_weight=weight, base=base)
+        return self.combine(total, x.index_select(0, round_.previous), round_)

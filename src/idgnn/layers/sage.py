@@ -6,12 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from idgnn.choices import Aggregation
-from idgnn.identity.rounds import Round
-from idgnn.layers.aggregation import gather_max, gather_sum
-from idgnn.layers.operator import Operator
+from idgnn.identity.schedule import Round
+from idgnn.layers.aggregation import gather_max
+from idgnn.layers.operator import SumOperator
 
 
-class IdentitySAGE(Operator):
+class IdentitySAGE(SumOperator):
     r"""GraphSAGE as the paper has it (Eq. 2), with colored messages:
 
     .. math::
@@ -21,6 +21,8 @@ class IdentitySAGE(Operator):
 
     The maximum over no messages is zero. `aggr` may also be `"mean"` or `"sum"`.
     """
+
+    options = ("aggr",)
 
     def __init__(
         self,
@@ -43,15 +45,27 @@ class IdentitySAGE(Operator):
         for lin in filter(None, (self.lin, self.lin_colored, self.lin_out)):
             lin.reset_parameters()
 
-    def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
-        """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        plain, colored = round_.apart(x)
-        gather = gather_max if self.aggr == "max" else gather_sum
-        out = gather(self.lin(plain).relu(), round_.plain)
-        if round_.has_color:
-            sent = (self.lin_colored or self.lin)(colored).relu()
-            out = gather(sent, round_.colored, base=out)
+    @property
+    def sums(self) -> bool:
+        """Means are sums, maxima are not."""
+        return self.aggr != "max"
+
+    def message(self, x: Tensor, colored: bool) -> Tensor:
+        """`ReLU(W h + b)`."""
+        return ((colored and self.lin_colored) or self.lin)(x).relu()
+
+    def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
+        """`U [aggregate, h_u]`."""
         if self.aggr == "mean":
-            degree = round_.plain.ptr.diff() + round_.colored.ptr.diff()
-            out = out / degree.clamp(min=1).unsqueeze(-1)
-        return self.lin_out(torch.cat([out, x.index_select(0, round_.previous)], dim=-1))
+            total = total / round_.received.clamp(min=1).unsqueeze(-1)
+        return self.lin_out(torch.cat([total, x], dim=-1))
+
+    def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
+        """As every layer that sums, or with maxima in place of sums."""
+        if self.sums:
+            return super().direct(x, round_, weight)
+        plain, colored = round_.split_by_color(x)
+        best = gather_max(self.message(plain, False), round_.plain)
+        if round_.has_color:
+            best = gather_max(self.message(colored, True), round_.colored, base=best)
+        return self.combine(best, x.index_select(0, round_.previous), round_)

@@ -18,16 +18,18 @@ from idgnn.identity.checks import check_num_layers, check_rows, check_states, ch
 from idgnn.identity.cycle_features import check_scale, cycle_features
 from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.queries import as_queries
-from idgnn.identity.rounds import Schedule
-from idgnn.identity.rows import Rows
+from idgnn.identity.schedule import RowGraph, Schedule
 from idgnn.layers.eager import eager
 from idgnn.layers.identity_aware import IdentityAwareLayer, identity_aware
 from idgnn.layers.identity_conv import IdentityConv
+from idgnn.layers.operator import Operator
 from idgnn.models.foreign import check_exact
 from idgnn.models.inputs import Inputs, check_batch, given, given_with
 from idgnn.models.planner import Engine, Planner
 from idgnn.models.prepared import Prepared
 from idgnn.models.saving import Saved
+
+_CHECKED_EDGES = 64  # on which layers that are not ours are compared with brute force
 
 
 class IDGNN(Saved, nn.Module):
@@ -139,20 +141,29 @@ class IDGNN(Saved, nn.Module):
         self.norms = nn.ModuleList(BatchNorm(hidden_channels, allow_single_element=True) for _ in range(num_layers))
         self.lin_out = nn.Identity() if out_channels is None else nn.Linear(hidden_channels, out_channels)
         self._checked = False  # whether layers that are not ours have been looked at
+        self._planner = Planner(num_layers)
+
+    @property
+    def operator(self) -> Operator | None:
+        """The operator of the first layer; `None` if the layers are not ours."""
         first = self.convs[0]
-        self._planner = Planner(num_layers, first.operator.self_loops if isinstance(first, IdentityConv) else None)
+        return first.operator if isinstance(first, IdentityConv) else None
+
+    @property
+    def embedding_channels(self) -> int:
+        """Width of what is returned for a node."""
+        return self.settings["hidden_channels"] if self.out_channels is None else self.out_channels
 
     @property
     def pair_channels(self) -> int:
         """Width of what is returned for a pair: one conditional embedding, or two node embeddings side by side."""
-        width = self.settings["hidden_channels"] if self.out_channels is None else self.out_channels
-        return width if self.identity == "full" else 2 * width
+        return self.embedding_channels * (1 if self.identity == "full" else 2)
 
     def takes(self, name: EdgeInput) -> bool:
         """Whether the layers read edge features, or edge weights."""
-        first = self.convs[0]
-        if isinstance(first, IdentityConv):
-            return first.operator.takes_edge_attr if name == "edge_attr" else first.operator.takes_edge_weight
+        first, operator = self.convs[0], self.operator
+        if operator is not None:
+            return operator.takes_edge_attr if name == "edge_attr" else operator.takes_edge_weight
         layer = first.module if isinstance(first, IdentityAwareLayer) else first
         if name == "edge_attr" and getattr(layer, "edge_dim", "") is None:  # it could, but was made without
             return False
@@ -185,7 +196,8 @@ class IDGNN(Saved, nn.Module):
                 `edge_index` may be those of the original graph or its own.
             counts: The features that `"fast"` adds `[num_nodes, cycle_length]`, if they are at hand already.
             engine: How `"full"` is computed, in evaluation mode with the same result: `"trimmed"`, the rows of the
-                identity graph that each round needs; `"graph"`, all of them; `"ego"`, ego networks (Algorithm 1).
+                identity graph that each round needs; `"exchange"`, the same for layers that sum, at a cost that does
+                not grow with degrees; `"graph"`, all rows; `"ego"`, ego networks (Algorithm 1). `None`: the fastest.
 
         Returns:
             `[num_nodes, out_channels]`, `[num_queries, out_channels]`, or for pairs `[num_queries, pair_channels]`.
@@ -211,19 +223,31 @@ class IDGNN(Saved, nn.Module):
                 f"run was given a {type(ready).__name__}, expected what prepare returns; of a batch of RootLoader that "
                 "is batch.ready."
             )
-        h = self.lin_in(ready.x).relu()
+        h = self.start(ready.x)
         if isinstance(ready.plan, Schedule):
             h, answer = self._run_schedule(h, ready, ready.plan), ready.plan.answer
         else:
             h, answer = self._run_rows(h, ready, ready.plan), ready.plan.query_row
         repeated = answer.numel() > h.size(0)  # then the same rows answer several queries
         h = h if repeated else h.index_select(0, answer)
-        h = self.lin_out(l2_normalize(h, dim=-1) if self.normalize else h)
+        h = self.finish(h)
         h = h.index_select(0, answer) if repeated else h
         if ready.read is None:
             return h
         node = h.index_select(0, ready.read.node)
         return node if ready.read.own else torch.cat([node, h.index_select(0, ready.read.color)], dim=-1)
+
+    def start(self, x: Tensor) -> Tensor:
+        """The states before the first round."""
+        return self.lin_in(x).relu()
+
+    def after(self, layer: int, out: Tensor) -> Tensor:
+        """The states after a round, from what its convolution gave."""
+        return self.norms[layer](out).relu_()
+
+    def finish(self, h: Tensor) -> Tensor:
+        """The embeddings, from the states after the last round."""
+        return self.lin_out(l2_normalize(h, dim=-1) if self.normalize else h)
 
     def embed(
         self,
@@ -261,7 +285,7 @@ class IDGNN(Saved, nn.Module):
             >>> model.embed(data, memory="64MiB").shape
             torch.Size([1001, 4])
         """
-        from idgnn.models.embedding.output import embed  # which needs to know what an IDGNN is
+        from idgnn.models.embedding import embed  # which needs to know what an IDGNN is
 
         return embed(self, data, roots, memory, out, progress)
 
@@ -292,23 +316,31 @@ class IDGNN(Saved, nn.Module):
         if batch is not None and graph is None:
             check_batch(batch, inputs.edge_index, inputs.num_nodes)
         check_states(inputs.x, self.in_channels, self.lin_in.weight.dtype, "model")
-        engine = self._planner.choose(engine)
+        operator, weight = self.operator, inputs.edge_weight
         if self.identity == "full":
-            plan = self._planner.full(inputs, queries, graph, engine)
+            plan = self._planner.full(inputs, operator, queries, graph, engine)
         else:
-            plan = self._planner.plain(inputs)
-        first, weight = self.convs[0], inputs.edge_weight
-        if isinstance(first, IdentityConv):
-            first.check_edges(inputs.edge_index, inputs.edge_attr, inputs.edge_weight)
-            weight = first.operator.edge_values(inputs.edge_index, inputs.num_nodes, weight, inputs.x.dtype)
-        elif self.identity == "full" and not self._checked and inputs.edge_index.size(1):
-            states = torch.rand(inputs.num_nodes, self.lin_in.out_features).to(inputs.x)
-            check_exact(self.convs, states, inputs.edge_index, inputs.edge_attr, inputs.edge_weight)
-            self._checked = True
+            plan = self._planner.plain(inputs, operator)
+        self.check_layers(inputs)
+        if operator is not None:
+            weight = operator.edge_values(inputs.edge_index, inputs.num_nodes, weight, inputs.x.dtype)
         read = None
         if self.identity != "full" and queries is not None:
             read = as_queries(queries, inputs.num_nodes, inputs.x.device)
         return Prepared(self._with_counts(inputs, counts), weight, inputs.edge_attr, plan, read)
+
+    def check_layers(self, inputs: Inputs) -> None:
+        """Refuses edge inputs that the layers cannot take, and layers that an identity graph is not exact for."""
+        first = self.convs[0]
+        if isinstance(first, IdentityConv):
+            first.check_edges(inputs.edge_index, inputs.edge_attr, inputs.edge_weight)
+        elif self.identity == "full" and not self._checked and inputs.edge_index.size(1):
+            few = slice(0, _CHECKED_EDGES)  # whether layers are exact does not depend on the graph
+            node, edge_index = torch.unique(inputs.edge_index[:, few], return_inverse=True)
+            states = torch.rand(node.numel(), self.lin_in.out_features).to(inputs.x)
+            values = (None if value is None else value[few] for value in (inputs.edge_attr, inputs.edge_weight))
+            check_exact(self.convs, states, edge_index, *values)
+            self._checked = True
 
     def _with_counts(self, inputs: Inputs, counts: Tensor | None) -> Tensor:
         """The features of the nodes, and for ID-GNN-Fast the counts beside them."""
@@ -330,17 +362,17 @@ class IDGNN(Saved, nn.Module):
     def _run_schedule(self, h: Tensor, ready: Prepared, schedule: Schedule) -> Tensor:
         """The rounds of our own layers, from the nodes to the targets of the last."""
         h = h.index_select(0, schedule.node)
-        for conv, norm, round_ in zip(self.convs, self.norms, schedule.rounds, strict=True):
-            h = norm(cast(IdentityConv, conv).operator(h, round_, ready.weight, ready.edge_attr)).relu_()
+        for layer, (conv, round_) in enumerate(zip(self.convs, schedule.rounds, strict=True)):
+            h = self.after(layer, cast(IdentityConv, conv).operator(h, round_, ready.weight, ready.edge_attr))
         return h
 
-    def _run_rows(self, h: Tensor, ready: Prepared, rows: Rows) -> Tensor:
+    def _run_rows(self, h: Tensor, ready: Prepared, rows: RowGraph) -> Tensor:
         """The rounds of any other layers: all rows every time."""
         edge = {"edge_attr": ready.edge_attr, "edge_weight": ready.weight}
         options = {name: values[rows.edge] for name, values in edge.items() if values is not None}
         if self.identity == "full":
             options["colored"] = rows.colored
         h = h.index_select(0, rows.node)
-        for conv, norm in zip(self.convs, self.norms, strict=True):
-            h = norm(conv(h, rows.edge_index, **options)).relu()
+        for layer, conv in enumerate(self.convs):
+            h = self.after(layer, conv(h, rows.edge_index, **options))
         return h

@@ -52,6 +52,7 @@ def of_data(data: Data, model: IDGNN, device: torch.device) -> Inputs:
     parts: tuple[Any, ...] = (x, data.edge_index, *taken)  # if there is no x, `given` says so
     inputs = given(*(part.to(device) if isinstance(part, Tensor) else part for part in parts))
     check_states(inputs.x, model.in_channels, weight.dtype, "model")
+    model.check_layers(inputs)
     return inputs
 
 

@@ -2,62 +2,79 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from idgnn.identity.adjacency import incoming, is_symmetric
-from idgnn.identity.cone import contains
+from idgnn.identity.adjacency import IndexedGraph, distinct
+from idgnn.identity.cone import ConeTable, UnreachedColorWarning, row_bounds
+from idgnn.identity.cost import check_room, free_memory
 from idgnn.identity.cycle_features import cycle_features
-from idgnn.identity.neighborhood import Caps, Neighborhood, neighborhood
+from idgnn.identity.identity_graph import identity_graph
+from idgnn.identity.neighborhood import Caps, neighborhood
 from idgnn.identity.queries import Queries, as_queries
-from idgnn.identity.root_schedule import colored_schedule, plain_schedule
-from idgnn.identity.rounds import with_loops
-from idgnn.identity.rows import plain_rows
+from idgnn.identity.schedule import RowGraph, Schedule, make_schedule, plain_schedule, used_edges
 from idgnn.layers.identity_conv import IdentityConv
-from idgnn.models.idgnn import IDGNN
-from idgnn.models.inputs import of_data
+from idgnn.models.inputs import Inputs, of_data
 from idgnn.models.prepared import Prepared
+
+if TYPE_CHECKING:
+    from idgnn.models.idgnn import IDGNN
+
+# The cones of all roots are found once and kept if they take at most this share of the memory that is free.
+_TABLE_SHARE = 0.125
+_ROW_BYTES, _CHANGE_BYTES = 24, 16
 
 
 class LargeGraph:
     """All that is worked out once for a graph: its neighbor lists, the weights of messages, the counts of ID-GNN-Fast.
 
-    :meth:`prepare` then takes out of it what a batch of queries needs, at a cost that does not grow with the graph.
-    Everything stays on the CPU, and the network itself is not kept, so that worker processes can do it.
+    :meth:`prepare` then takes out of it what a batch of queries needs. Everything stays on the CPU, and the network
+    itself is not kept, so that worker processes can do it.
 
     Args:
-        model: The network; its layers are named ones (gcn, sage, gat, gin, gine).
+        model: The network.
         data: The graph: `x`, `edge_index`, and `edge_attr` or `edge_weight` if the layers take them.
+        roots: Nodes that will be queried under their own colors, again and again; their cones are found once.
     """
 
-    def __init__(self, model: IDGNN, data: Data) -> None:
-        first = model.convs[0] if isinstance(model, IDGNN) else None
-        if not isinstance(first, IdentityConv) or type(model).prepare is not IDGNN.prepare:
-            layers = "" if first is None else f" with layers {type(first).__name__}"
-            raise ValueError(
-                f"the network is a {type(model).__name__}{layers}, but batches of queries are for an IDGNN with named "
-                "layers alone: expected conv='gcn', 'sage', 'gat', 'gin' or 'gine'."
-            )
-        inputs = of_data(data, model, torch.device("cpu"))
-        first.check_edges(inputs.edge_index, inputs.edge_attr, inputs.edge_weight)
-        edge_index, self.num_nodes = inputs.edge_index, inputs.num_nodes
+    def __init__(self, model: IDGNN, data: Data, roots: Tensor | None = None) -> None:
+        self._set_up(model, of_data(data, model, torch.device("cpu")), roots)
+
+    @classmethod
+    def of_inputs(cls, model: IDGNN, inputs: Inputs) -> LargeGraph:
+        """Of a graph that was checked, on any device."""
+        graph = cls.__new__(cls)
+        graph._set_up(model, inputs, None)
+        return graph
+
+    def _set_up(self, model: IDGNN, inputs: Inputs, roots: Tensor | None) -> None:
+        first, edge_index, self.num_nodes = model.convs[0], inputs.edge_index, inputs.num_nodes
         self.num_layers, self.identity = model.num_layers, model.identity
-        self.num_edges, self.self_loops = edge_index.size(1), first.operator.self_loops
-        self.edge_attr = inputs.edge_attr
-        self.weight = first.operator.edge_values(edge_index, self.num_nodes, inputs.edge_weight, inputs.x.dtype)
-        self.into = (
-            with_loops(plain_rows(edge_index, self.num_nodes), self.num_edges)
-            if self.self_loops
-            else incoming(edge_index, self.num_nodes)
-        )
-        self.symmetric = self.identity == "full" and is_symmetric(edge_index, self.num_nodes)
+        self.named = isinstance(first, IdentityConv)
+        self.num_edges, self.edge_attr, self.weight = edge_index.size(1), inputs.edge_attr, inputs.edge_weight
+        self.self_loops, self.sums = False, False
+        if isinstance(first, IdentityConv):
+            operator = first.operator
+            self.self_loops, self.sums = operator.self_loops, operator.sums
+            self.weight = operator.edge_values(edge_index, self.num_nodes, inputs.edge_weight, inputs.x.dtype)
+        self.graph = IndexedGraph(edge_index, self.num_nodes, self.self_loops)
         self.x = inputs.x
         if self.identity == "fast":
             counts = cycle_features(edge_index, self.num_nodes, model.cycle_length, model.cycle_scale)
             self.x = torch.cat([self.x, counts.to(self.x)], dim=-1)
+        self.table = None
+        if roots is not None and roots.dim() == 1 and self.named and self.identity == "full" and roots.numel():
+            colors = torch.unique(roots)
+            rows, between, _ = row_bounds(self.graph, self.num_layers, Queries(colors, colors))
+            size = float(rows.sum()) * _ROW_BYTES + float(between.sum()) * _CHANGE_BYTES
+            if size <= _TABLE_SHARE * free_memory(torch.device("cpu")):
+                self.table = ConeTable(self.graph, self.num_layers, colors)
 
     def prepare(self, queries: Tensor, fanout: Sequence[int] = (), seed: int = 0) -> Prepared:
         """What the network runs on to answer nodes `[num_queries]` or pairs `[2, num_queries]`.
@@ -67,36 +84,85 @@ class LargeGraph:
         where GCN weighs messages, each of those that were drawn counts for as many as were not, so that sums are right
         on average.
         """
-        asked = as_queries(queries, self.num_nodes, torch.device("cpu"))
-        caps = None
+        asked = as_queries(queries, self.num_nodes, self.x.device)
+        if not self.named:
+            if fanout:
+                raise ValueError("fanout is for the named layers (conv='gcn', ...). Leave it out.")
+            return self.prepare_rows(asked)[0]
         if fanout:
             check_fanout(fanout, self.num_layers)
-            caps = Caps(fanout, torch.Generator().manual_seed(seed), self.self_loops)
+            return self._sampled(asked, Caps(fanout, torch.Generator().manual_seed(seed), self.self_loops))
+        schedule, read = self._schedule(self.graph, asked, self.table)
+        nodes, place = distinct(schedule.node, self.num_nodes)
+        weight, edge_attr = self.weight, self.edge_attr
+        if weight is not None or edge_attr is not None:
+            edges, schedule = used_edges(schedule, self.graph)
+            if edges is not None:
+                weight = None if weight is None else weight.index_select(0, edges)
+                edge_attr = None if edge_attr is None else edge_attr.index_select(0, edges)
+        return Prepared(self.x.index_select(0, nodes), weight, edge_attr, replace(schedule, node=place), read)
+
+    def prepare_rows(self, asked: Queries) -> tuple[Prepared, int]:
+        """For layers that are not ours: a graph of rows, and how many queries no color reaches.
+
+        They take degrees from the rows they see, so the neighborhood has one hop more than there are rounds.
+        """
         full = self.identity == "full"
-        start = asked.node if full or asked.own else torch.cat([asked.node, asked.color])
-        near = neighborhood(self.into, start, self.num_layers, caps)
+        read = asked.node if full or asked.own else torch.cat([asked.node, asked.color])
+        near = neighborhood(self.graph.into, read, self.num_layers + 1)
+        local, size = near.edge_index, near.node.numel()
+        node, color = near.number(asked.node), near.number(asked.color)
+        rows, missed = RowGraph.of_nodes(local, size), 0
+        places = None if full else Queries(node, node if asked.own else color)
         if full:
-            plan, read = colored_schedule(near, _numbered(near, asked), self.num_layers, self.symmetric), None
-        else:
-            distinct, place = torch.unique(start, return_inverse=True)
-            plan = plain_schedule(near, near.number(distinct), self.num_layers)
-            node, color = place[: asked.node.numel()], place[-asked.color.numel() :]
-            read = Queries(node, node if asked.own else color)
-        x = self.x.index_select(0, near.node)
-        return Prepared(x, self._weight(near), self._edge_attr(near), plan, read)
+            inside = (color >= 0).nonzero().flatten()
+            answer = node
+            if inside.numel():
+                pairs = torch.stack([node, color]).index_select(1, inside)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UnreachedColorWarning)
+                    graph = identity_graph(Data(edge_index=local, num_nodes=size), self.num_layers, pairs)
+                rows, answer = RowGraph.of(graph), answer.index_copy(0, inside, graph.query_row)
+            missed = int((answer < size).sum())
+            rows = replace(rows, query_row=answer)
+        weight = None if self.weight is None else self.weight.index_select(0, near.edge)
+        edge_attr = None if self.edge_attr is None else self.edge_attr.index_select(0, near.edge)
+        return Prepared(self.x.index_select(0, near.node), weight, edge_attr, rows, places), missed
 
-    def _weight(self, near: Neighborhood) -> Tensor | None:
-        if self.weight is None:
-            return None
-        weight = self.weight.index_select(0, near.edge)
-        if near.missing is None:
-            return weight
-        rate = torch.repeat_interleave(near.missing, near.into.degree, output_size=near.edge.numel())
-        loop = near.edge >= self.num_edges
-        return weight * torch.where(loop, 1.0, rate).to(weight)
+    def _schedule(
+        self, graph: IndexedGraph, asked: Queries, table: ConeTable | None
+    ) -> tuple[Schedule, Queries | None]:
+        """The rounds, and which of their answers are read."""
+        if self.identity == "full":
+            cone, changed = table.take(asked) if table is not None and asked.own else (None, None)
+            schedule = make_schedule(
+                graph,
+                asked,
+                self.num_layers,
+                exchange=None if self.sums else False,
+                cone=cone,
+                changed=changed,
+                check=check_room,
+            )
+            return schedule, None
+        nodes, place = torch.unique(torch.cat([asked.node, asked.color]), return_inverse=True)
+        node, color = place.split(asked.node.numel())
+        return plain_schedule(graph, nodes, self.num_layers), Queries(node, node if asked.own else color)
 
-    def _edge_attr(self, near: Neighborhood) -> Tensor | None:
-        return None if self.edge_attr is None else self.edge_attr.index_select(0, near.edge)
+    def _sampled(self, asked: Queries, caps: Caps) -> Prepared:
+        """On the in-neighbors that were drawn alone."""
+        read = asked.node if self.identity == "full" or asked.own else torch.cat([asked.node, asked.color])
+        near = neighborhood(self.graph.into, read, self.num_layers, caps)
+        node = near.number(asked.node)
+        numbered = Queries(node, node if asked.own else near.number(asked.color))  # -1: a color outside
+        schedule, places = self._schedule(near.graph(), numbered, None)
+        weight = None if self.weight is None else self.weight.index_select(0, near.edge)
+        if weight is not None:
+            assert near.missing is not None
+            rate = torch.repeat_interleave(near.missing, near.into.degree, output_size=near.edge.numel())
+            weight = weight * torch.where(near.edge >= self.num_edges, 1.0, rate).to(weight)  # self-loops all stay
+        edge_attr = None if self.edge_attr is None else self.edge_attr.index_select(0, near.edge)
+        return Prepared(self.x.index_select(0, near.node), weight, edge_attr, schedule, places)
 
 
 def check_fanout(fanout: Sequence[int], num_layers: int) -> None:
@@ -110,13 +176,3 @@ def check_fanout(fanout: Sequence[int], num_layers: int) -> None:
     for most in fanout:
         if isinstance(most, bool) or not isinstance(most, int) or (most < 1 and most != -1):
             raise ValueError(f"fanout is {list(fanout)}, expected whole numbers of at least 1, or -1 for all.")
-
-
-def _numbered(near: Neighborhood, asked: Queries) -> Queries:
-    """The queries by their numbers in the neighborhood; -1 is a color outside it, which reaches no node there."""
-    found, order = torch.sort(near.node)
-    node = order.index_select(0, torch.searchsorted(found, asked.node))
-    if asked.own:
-        return Queries(node, node)
-    place, there = contains(found, asked.color)
-    return Queries(node, torch.where(there, order.index_select(0, place), -1))

@@ -8,18 +8,19 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from idgnn.identity.adjacency import IndexedGraph
+from idgnn.identity.cone import cones, join, warn_unreached
+from idgnn.identity.cost import check_schedule_fits
 from idgnn.identity.ego import ego_networks
-from idgnn.identity.identity_graph import IdentityGraph, build
-from idgnn.identity.rounds import Schedule, trimmed, whole
-from idgnn.identity.rows import Rows, plain_rows
+from idgnn.identity.identity_graph import IdentityGraph, identity_graph
+from idgnn.identity.queries import as_queries
+from idgnn.identity.schedule import RowGraph, Schedule, make_schedule, trimmed, whole
+from idgnn.layers.operator import Operator
 from idgnn.models.inputs import Inputs
 from idgnn.models.kept import Kept
 
-# A forward pass of width 64 on a star of 10,000 nodes took up to about 7 times the bytes of the identity graph.
-_WORKING = 8
-
-Engine = Literal["trimmed", "graph", "ego"]
-Plan = Schedule | Rows
+Engine = Literal["trimmed", "exchange", "graph", "ego"]
+Plan = Schedule | RowGraph
 
 
 class Planner:
@@ -27,76 +28,101 @@ class Planner:
 
     Args:
         num_layers: The number of rounds.
-        self_loops: Whether the network's layers send messages along self-loops; `None` if they are not ours.
     """
 
-    def __init__(self, num_layers: int, self_loops: bool | None) -> None:
-        self.num_layers, self.self_loops = num_layers, self_loops
-        self.named = self_loops is not None
+    def __init__(self, num_layers: int) -> None:
+        self.num_layers = num_layers
         self.kept = Kept()
 
-    def plain(self, inputs: Inputs) -> Plan:
+    def plain(self, inputs: Inputs, operator: Operator | None) -> Plan:
         """For the plain GNN: all nodes in all rounds."""
-        rows = plain_rows(inputs.edge_index, inputs.num_nodes)
-        if not self.named:
+        rows = RowGraph.of_nodes(inputs.edge_index, inputs.num_nodes)
+        if operator is None:
             return rows
         return self.kept.get(
-            inputs.edge_index, inputs.num_nodes, lambda: whole(rows, self.num_layers, self._loop(inputs))
+            inputs.edge_index, inputs.num_nodes, lambda: whole(rows, self.num_layers, _loop(inputs, operator))
         )
 
-    def full(self, inputs: Inputs, queries: Tensor | None, graph: IdentityGraph | None, engine: Engine) -> Plan:
-        """For ID-GNN-Full: the rows of the identity graph that matter, all of them, or ego networks."""
+    def full(
+        self,
+        inputs: Inputs,
+        operator: Operator | None,
+        queries: Tensor | None,
+        graph: IdentityGraph | None,
+        engine: Engine | None,
+    ) -> Plan:
+        """For ID-GNN-Full: the rows that matter, all rows of the identity graph, or ego networks."""
+        _check_engine(engine, operator)
         if graph is not None:
             self._check_prebuilt(graph, queries, engine)
-            if not self.named:
-                return Rows.of(graph)
+            if operator is None:
+                return RowGraph.of(graph)
             return self.kept.get(
                 graph.edge_index,
                 engine,
-                lambda: self._schedule(graph, inputs, engine),
-                depends_on=(graph.query_row, graph.colored, graph.arrival),
+                lambda: self._of_identity_graph(graph, inputs, operator, engine),
+                depends_on=(graph.query_row, graph.colored, graph.arrival, graph.node, graph.edge, graph.plain_row),
             )
-        if queries is not None:  # nothing to remember it by: who asks this often builds the identity graph before
-            return self._build(inputs, queries, engine)
-        return self.kept.get(inputs.edge_index, (engine, inputs.num_nodes), lambda: self._build(inputs, None, engine))
+        if queries is not None:  # nothing to remember it by: where this is called often, build the graph before
+            return self._build(inputs, operator, queries, engine)
+        key = (engine, inputs.num_nodes)
+        return self.kept.get(inputs.edge_index, key, lambda: self._build(inputs, operator, None, engine))
 
-    def _build(self, inputs: Inputs, queries: Tensor | None, engine: Engine) -> Plan:
+    def _build(self, inputs: Inputs, operator: Operator | None, queries: Tensor | None, engine: Engine | None) -> Plan:
         data = Data(edge_index=inputs.edge_index, num_nodes=inputs.num_nodes)
         if engine == "ego":
-            # Layers that are not ours take degrees from the rows they see: one hop more makes those of the rim whole.
-            rows = ego_networks(data, self.num_layers + (not self.named), queries)
-            return whole(rows, self.num_layers, self._loop(inputs)) if self.named else rows
-        graph = build(data, self.num_layers, queries, times=_WORKING)
-        return self._schedule(graph, inputs, engine) if self.named else Rows.of(graph)
+            # Layers that are not ours take degrees from the rows they see: one hop more makes them right.
+            rows = ego_networks(data, self.num_layers + (operator is None), queries)
+            return rows if operator is None else whole(rows, self.num_layers, _loop(inputs, operator))
+        if engine == "graph" or operator is None:
+            graph = identity_graph(data, self.num_layers, queries)
+            return RowGraph.of(graph) if operator is None else self._of_identity_graph(graph, inputs, operator, engine)
+        indexed = self.kept.get(
+            inputs.edge_index,
+            ("indexed", inputs.num_nodes),
+            lambda: IndexedGraph(inputs.edge_index, inputs.num_nodes, operator.self_loops),
+        )
+        exchange = None if operator.sums and engine is None else engine == "exchange"
+        asked = as_queries(queries, inputs.num_nodes, inputs.x.device)
+        check_schedule_fits(indexed, self.num_layers, asked, exchange is not False)
+        cone = join(cones(indexed, self.num_layers, asked))
+        unreached = int((~cone.find(asked)[1]).sum())
+        warn_unreached(unreached, asked.node.numel(), self.num_layers, stacklevel=5)
+        return make_schedule(indexed, asked, self.num_layers, exchange=exchange, cone=cone)
 
-    def _schedule(self, graph: IdentityGraph, inputs: Inputs, engine: Engine) -> Schedule:
-        if engine == "trimmed":
-            return trimmed(graph, self.num_layers, self._loop(inputs))
-        return whole(Rows.of(graph), self.num_layers, self._loop(inputs))
+    def _of_identity_graph(
+        self, graph: IdentityGraph, inputs: Inputs, operator: Operator, engine: Engine | None
+    ) -> Schedule:
+        if engine != "graph":
+            return trimmed(graph, self.num_layers, _loop(inputs, operator))
+        return whole(RowGraph.of(graph), self.num_layers, _loop(inputs, operator))
 
-    def _loop(self, inputs: Inputs) -> int | None:
-        return inputs.edge_index.size(1) if self.self_loops else None
-
-    def choose(self, engine: Engine | None) -> Engine:
-        """The engine that was asked for, or the fastest."""
-        if engine is None:
-            return "trimmed" if self.named else "graph"
-        if engine not in get_args(Engine):
-            raise ValueError(f"engine is {engine!r}, expected one of {', '.join(get_args(Engine))}.")
-        if engine == "trimmed" and not self.named:
-            raise ValueError("engine='trimmed' is for the named layers; a layer of your own runs with engine='graph'.")
-        return engine
-
-    def _check_prebuilt(self, graph: Any, queries: Tensor | None, engine: Engine) -> None:
+    def _check_prebuilt(self, graph: Any, queries: Tensor | None, engine: Engine | None) -> None:
         if queries is not None:
             raise ValueError(
                 "both graph and queries were given; an identity graph holds its queries. Pass one of them."
             )
-        if engine == "ego":
-            raise ValueError("engine='ego' makes its own ego networks. Leave graph out and pass queries.")
+        if engine in ("ego", "exchange"):
+            raise ValueError(f"engine={engine!r} makes rows of its own. Leave graph out and pass queries.")
         built_for = int(torch.as_tensor(graph.num_layers).min())  # a batch holds one number for each of its graphs
         if built_for < self.num_layers:
             raise ValueError(
                 f"the identity graph was built for {built_for} rounds, but the model has {self.num_layers} layers. "
                 f"Build it with identity_graph(data, num_layers={self.num_layers})."
             )
+
+
+def _check_engine(engine: Engine | None, operator: Operator | None) -> None:
+    if engine is None:
+        return
+    if engine not in get_args(Engine):
+        raise ValueError(f"engine is {engine!r}, expected one of {', '.join(get_args(Engine))}.")
+    if engine in ("trimmed", "exchange") and operator is None:
+        raise ValueError(f"engine={engine!r} is for the named layers; a layer of your own runs with engine='graph'.")
+    if engine == "exchange" and operator is not None and not operator.sums:
+        raise ValueError("engine='exchange' is for layers that sum: gcn, gin, and sage with aggr='mean' or 'sum'.")
+
+
+def _loop(inputs: Inputs, operator: Operator) -> int | None:
+    """The first id of self-loops, if the layers send messages along them."""
+    return inputs.edge_index.size(1) if operator.self_loops else None

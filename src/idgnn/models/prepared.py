@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from idgnn.identity.cut_schedule import StackedSchedule
 from idgnn.identity.cutting import Cut, Cutter
 from idgnn.identity.queries import Queries
-from idgnn.identity.rounds import Schedule
-from idgnn.identity.stacked_schedule import StackedSchedule
+from idgnn.identity.schedule import Schedule
 from idgnn.models.planner import Plan
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from idgnn.identity.cost import TooLargeError
 from idgnn.identity.identity_graph import UnreachedColorWarning
-from idgnn.identity.rounds import Schedule
+from idgnn.identity.schedule import Schedule
 from idgnn.models.prepared import Prepared, PreparedGraphs
 from idgnn.tasks.part import Part
 

@@ -14,8 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from idgnn.graphs.dataset import checksum
-from idgnn.models.embedding.embed import embed_by_chunks
-from idgnn.models.embedding.output import Bar, embedding_shape
+from idgnn.models.embedding import EmbeddingBar, embed_by_chunks, embedding_shape
 from idgnn.models.idgnn import IDGNN
 from idgnn.writing import replacing, write_text
 
@@ -82,7 +81,7 @@ def embed_partial(
     if shape[0] == 0:
         return encoder.embed(data, roots)
     partial = Partial(path, _fingerprint(encoder, data, roots), shape)
-    with Bar(shape[0], progress) as bar:
+    with EmbeddingBar(shape[0], progress) as bar:
         bar.advance(partial.done)
 
         def finished(positions: Tensor, values: Tensor, done: int) -> None:

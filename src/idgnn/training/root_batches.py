@@ -77,6 +77,7 @@ class RootSource:
         for known, preparer in self._held:
             if known.x is part.x and known.edge_index is part.edge_index:  # the same graph, asked other questions
                 return preparer
+        roots = torch.arange(part.x.size(0)) if part.queries is None or part.queries.dim() == 1 else None
         data = Data(part.x, part.edge_index, part.edge_attr, edge_weight=part.edge_weight)
-        self._held.append((part, Preparer(LargeGraph(self.encoder, data), self.workers)))
+        self._held.append((part, Preparer(LargeGraph(self.encoder, data, roots), self.workers)))
         return self._held[-1][1]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from idgnn.identity.checks import check_pairs, check_roots, check_whole
+from idgnn.identity.checks import check_graph, check_pairs, check_roots, check_whole
 from idgnn.identity.queries import as_tensor
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.large_graph import LargeGraph, check_fanout
@@ -92,10 +92,10 @@ class RootLoader:
         check_whole(batch_size, "batch_size", "the queries in a batch")
         check_whole(num_workers, "num_workers", "the processes that prepare batches", least=0)
         whole: Any = data if isinstance(data, Data) else Batch.from_data_list(list(data))
-        graph = LargeGraph(model, whole)
         if fanout:
             check_fanout(fanout, model.num_layers)
-        self.queries = _checked(as_tensor(queries, "queries"), graph.num_nodes)
+        self.queries = _checked(as_tensor(queries, "queries"), whole)
+        graph = LargeGraph(model, whole, self.queries if not fanout else None)
         self.batch_size, self.fanout, self.shuffle, self.seed = batch_size, tuple(fanout), shuffle, seed
         self.epoch = 0
         """The number of the next pass: set it to repeat one."""
@@ -118,7 +118,8 @@ class RootLoader:
             yield RootBatch(ready, self.queries[..., index], index)
 
 
-def _checked(queries: Tensor | None, num_nodes: int) -> Tensor:
+def _checked(queries: Tensor | None, data: Data) -> Tensor:
+    num_nodes = check_graph(data)
     if queries is None:
         return torch.arange(num_nodes)
     if queries.numel():

@@ -17,7 +17,7 @@ from idgnn.choices import Level
 from idgnn.graphs.schema import Schema
 from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.queries import as_tensor
-from idgnn.models.embedding.output import Bar
+from idgnn.models.embedding import EmbeddingBar
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.predictor import Predictor
 from idgnn.tasks.objective import Objective, from_dict
@@ -100,7 +100,7 @@ class Run:
         """
         given, pairs, part = self._asked(graphs, pairs, self.model.level)
         alone = len(given) == 1  # then the bar is that of its nodes
-        with _on(self.model, device) as model, Bar(len(given), progress and not alone, "predicting") as bar:
+        with _on(self.model, device) as model, EmbeddingBar(len(given), progress and not alone, "predicting") as bar:
 
             def run(some: Part) -> Tensor:
                 out = _read(model, some, _embedded(model.encoder, some, memory, progress and alone))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from idgnn.identity.adjacency import groups
-from idgnn.identity.rounds import Messages
+from idgnn.identity.schedule import Messages
 from idgnn.layers.aggregation.available import has_kernels, kernels_on
 from idgnn.layers.aggregation.promotion import alike
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import leaky_relu
 
 from idgnn.identity.adjacency import groups
-from idgnn.identity.rounds import Messages, Round
+from idgnn.identity.schedule import Messages, Round
 from idgnn.layers.aggregation.available import has_kernels
 
 

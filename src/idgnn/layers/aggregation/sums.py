@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from idgnn.identity.adjacency import groups
-from idgnn.identity.rounds import Messages
+from idgnn.identity.schedule import Messages
 from idgnn.layers.aggregation.available import kernels_on
 from idgnn.layers.aggregation.promotion import alike
 

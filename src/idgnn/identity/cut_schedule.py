@@ -7,7 +7,7 @@ from torch import Tensor
 
 from idgnn.identity.adjacency import Adjacency, groups
 from idgnn.identity.cutting import Cut, Cutter, Space, blocks_of
-from idgnn.identity.rounds import Messages, Round, Schedule
+from idgnn.identity.schedule import Exchange, Messages, Round, Schedule
 
 
 class StackedSchedule:
@@ -22,7 +22,7 @@ class StackedSchedule:
     def __init__(self, schedule: Schedule, nodes: Space, cutter: Cutter) -> None:
         distinct = list({id(round_): round_ for round_ in schedule.rounds}.values())
         owner = nodes.owner[schedule.node]
-        sources = cutter.space(owner, blocks_of(owner, distinct[0].split))
+        sources = cutter.space(owner, blocks_of(owner, *_splits(distinct[0])))
         self.node = cutter.field(sources, schedule.node, nodes)
         self.rounds: list[StackedRound] = []
         for i, round_ in enumerate(distinct):
@@ -30,9 +30,9 @@ class StackedSchedule:
                 targets = sources  # a network on all rows has one round, many times
             else:
                 owner = sources.owner[round_.previous]
-                split = distinct[i + 1].split if i + 1 < len(distinct) else None
-                targets = cutter.space(owner, blocks_of(owner, split))
-            self.rounds.append(StackedRound(round_, sources, targets, cutter))
+                splits = _splits(distinct[i + 1]) if i + 1 < len(distinct) else ()
+                targets = cutter.space(owner, blocks_of(owner, *splits))
+            self.rounds.append(StackedRound(round_, sources, targets, nodes, cutter))
             sources = targets
         self.times = len(schedule.rounds) // len(distinct)
         self.queries = cutter.space(sources.owner[schedule.answer])
@@ -44,13 +44,22 @@ class StackedSchedule:
         return Schedule(cut[self.node], rounds * self.times, cut[self.answer])
 
 
+def _splits(round_: Round) -> tuple[int, ...]:
+    """Where runs of sources begin: rows with states of their own, and colored rows."""
+    return (round_.split,) if round_.exchange is None else (round_.exchange.num_plain, round_.split)
+
+
 class StackedRound:
     """One round, from the space of its source rows to that of its target rows."""
 
-    def __init__(self, round_: Round, sources: Space, targets: Space, cutter: Cutter) -> None:
-        self.sources, self.targets = sources, targets
-        self.plain_blocks = int(sources.block[round_.split - 1]) + 1 if round_.split else 0
+    def __init__(self, round_: Round, sources: Space, targets: Space, nodes: Space, cutter: Cutter) -> None:
+        self.sources, self.targets, exchange = sources, targets, round_.exchange
+        self.plain_blocks = _blocks_before(sources, round_.split)
         self.previous = cutter.field(targets, round_.previous, sources)
+        self.exchange = None
+        if exchange is not None:
+            self.exchange = StackedExchange(round_, exchange, sources, targets, nodes, cutter)
+            return
         sent = torch.cat([round_.plain.back.degree, round_.colored.back.degree])  # by each source
         self.sent = cutter.field(sources, sent)
         self.plain = StackedMessages(round_.plain, 0, sources, targets, cutter)
@@ -59,21 +68,48 @@ class StackedRound:
     def cut(self, cut: Cut) -> Round:
         """The round of the graphs that were cut out."""
         split = sum(cut.sizes[self.sources.number][: self.plain_blocks])
+        num_sources, num_targets = cut.size(self.sources), cut.size(self.targets)
+        exchange = None
+        if self.exchange is None:
+            sent = cut[self.sent]
+            plain, colored = self.plain.cut(cut, 0, sent[:split]), self.colored.cut(cut, split, sent[split:])
+        else:
+            plain, exchange = self.exchange.cut(cut)
+            colored = _no_messages(num_sources - split, num_targets, plain.source)
+        return Round(num_sources, num_targets, split, plain, colored, cut[self.previous], exchange)
+
+
+class StackedExchange:
+    """The plain messages of a round to its bases, and what rows with states of their own exchange."""
+
+    def __init__(
+        self, round_: Round, exchange: Exchange, sources: Space, targets: Space, nodes: Space, cutter: Cutter
+    ) -> None:
+        self.sources, num_plain = sources, exchange.num_plain
+        self.plain_blocks = _blocks_before(sources, num_plain)
+        bases = cutter.space(nodes.owner[exchange.node])
+        every = torch.arange(num_plain, device=exchange.twin.device)
+        self.node = cutter.field(bases, exchange.node, nodes)
+        self.twin = cutter.field(sources, torch.cat([every, exchange.twin]), sources)
+        self.base = cutter.field(targets, exchange.base, bases)
+        self.received = cutter.field(targets, exchange.received)
+        self.sent = cutter.field(sources, torch.cat([round_.plain.back.degree, exchange.changes.back.degree]))
+        self.plain = StackedMessages(round_.plain, 0, sources, bases, cutter)
+        self.changes = StackedMessages(exchange.changes, num_plain, sources, targets, cutter)
+
+    def cut(self, cut: Cut) -> tuple[Messages, Exchange]:
+        """Those of the graphs that were cut out."""
+        first = sum(cut.sizes[self.sources.number][: self.plain_blocks])
         sent = cut[self.sent]
-        return Round(
-            cut.size(self.sources),
-            cut.size(self.targets),
-            split,
-            self.plain.cut(cut, 0, sent[:split]),
-            self.colored.cut(cut, split, sent[split:]),
-            cut[self.previous],
-        )
+        changes = self.changes.cut(cut, first, sent[first:])
+        exchange = Exchange(first, cut[self.twin][first:], cut[self.base], changes, cut[self.received], cut[self.node])
+        return self.plain.cut(cut, 0, sent[:first]), exchange
 
 
 class StackedMessages:
     """Messages in two orders, each a space: by target, and by source for gradients.
 
-    Sources are counted from `first` on, where the plain or the colored rows begin.
+    Sources are counted from `first` on, where the rows that send these messages begin.
     """
 
     def __init__(self, messages: Messages, first: int, sources: Space, targets: Space, cutter: Cutter) -> None:
@@ -95,8 +131,19 @@ class StackedMessages:
             _pointers(cut[self.received]),
             cut[self.edge],
             Adjacency(_pointers(sent), cut[self.target], cut[self.position]),
-            self.hubs,  # those of all graphs: to look at the batch, a GPU would have to be waited for
+            self.hubs,  # those of all graphs: reading it off the batch would make the CPU wait for the GPU
         )
+
+
+def _no_messages(num_sources: int, num_targets: int, like: Tensor) -> Messages:
+    none = like[:0]
+    back = Adjacency(like.new_zeros(num_sources + 1), none, none)
+    return Messages(none, like.new_zeros(num_targets + 1), none, back, False)
+
+
+def _blocks_before(space: Space, position: int) -> int:
+    """The number of blocks before a position at which a block begins."""
+    return int(space.block[position - 1]) + 1 if position else 0
 
 
 def _pointers(count: Tensor) -> Tensor:

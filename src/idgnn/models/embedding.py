@@ -1,0 +1,383 @@
+"""Exact embeddings of a graph of any size, some queries at a time, within a stated amount of memory.
+
+The plain states of all nodes are computed once and kept, round by round; some queries at a time then run the same
+schedule through the same layers as in training (:mod:`idgnn.identity.schedule`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from numbers import Real
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from idgnn.identity.adjacency import IndexedGraph, distinct, pointers
+from idgnn.identity.checks import check_graph
+from idgnn.identity.cone import Cone, cut, find_cone, row_bounds, warn_unreached
+from idgnn.identity.cost import TooLargeError, free_memory, readable
+from idgnn.identity.cycle_features import cycle_features
+from idgnn.identity.queries import Queries, as_queries, as_tensor
+from idgnn.identity.schedule import Schedule, make_schedule, split_round
+from idgnn.layers.aggregation import gather_sum
+from idgnn.layers.identity_conv import IdentityConv
+from idgnn.layers.operator import Operator, PlainRound, SumOperator
+from idgnn.models.inputs import Inputs, of_data
+from idgnn.models.large_graph import LargeGraph
+
+if TYPE_CHECKING:
+    from idgnn.models.idgnn import IDGNN
+
+# Of what is free; the rest is for other work on the machine.
+_SHARE = 0.5
+# An edge in both directions: the key and two ids, two ids; and while that is sorted, about as much again.
+_EDGE_BYTES = 80
+# Bytes of a chunk. More at once is slower on a CPU: 200,000 nodes and 1,000,000 edges with K = 3 (GCN, width 64, one
+# thread) took 10 s with chunks of this size and 14 s with such of 4 GiB.
+_CPU_CHUNK = 2**28
+_UNITS = {"": 1} | {
+    f"{letter}{binary}": (1024 if binary else 1000) ** power
+    for power, letter in enumerate("KMGT", 1)
+    for binary in ("", "I")
+}
+
+Finished = Callable[[Tensor, Tensor, int], None]
+"""(positions among the roots, their embeddings, how many different roots are done) after each chunk."""
+
+
+def embed(
+    model: IDGNN,
+    data: Data,
+    roots: Tensor | Sequence[int] | np.ndarray | None,
+    memory: float | str | None,
+    out: Tensor | np.ndarray | None,
+    progress: bool,
+) -> Tensor:
+    """:meth:`idgnn.IDGNN.embed`."""
+    roots = as_tensor(roots, "roots")
+    shape = embedding_shape(model, data, roots)
+    into = torch.empty(shape, dtype=model.lin_in.weight.dtype) if out is None else _writable(out, shape)
+    with EmbeddingBar(shape[0], progress) as bar:
+
+        def finished(positions: Tensor, values: Tensor, done: int) -> None:
+            into[positions.to(into.device)] = values.to(into)
+            bar.advance(positions.numel())
+
+        embed_by_chunks(model, data, roots, memory, finished)
+    return into
+
+
+def embedding_shape(model: IDGNN, data: Data, roots: Tensor | None) -> torch.Size:
+    """The number of roots, and the width of what is returned for each."""
+    queries = as_queries(roots, check_graph(data), torch.device("cpu"))
+    return torch.Size([queries.node.numel(), model.embedding_channels if queries.own else model.pair_channels])
+
+
+def embed_by_chunks(
+    model: IDGNN, data: Data, roots: Tensor | None, memory: float | str | None, finished: Finished, start: int = 0
+) -> None:
+    """Embeds the roots in an order of its own, from the `start`-th on, and hands over each chunk when it is done.
+
+    Roots that are named twice are computed once and handed over together. The order depends on the roots alone.
+    """
+    device = next(model.parameters()).device
+    inputs = of_data(data, model, device)
+    queries = as_queries(roots, inputs.num_nodes, device)
+    if inputs.num_nodes == 0:
+        return
+    asked, inverse = torch.unique(queries.color * inputs.num_nodes + queries.node, return_inverse=True)
+    place, ptr = torch.argsort(inverse, stable=True).cpu(), pointers(inverse.sort().values, asked.numel()).cpu()
+    if start == asked.numel():
+        return
+    node = (asked % inputs.num_nodes)[start:]
+    different = Queries(node, node if queries.own else (asked // inputs.num_nodes)[start:])
+    # States are kept and added up over rounds, in the precision of the weights.
+    with torch.no_grad(), _evaluating(model), torch.autocast(device.type, enabled=False):
+        unreached = 0
+        for first, last, values, missed in _answers(model, inputs, different, as_bytes(memory, device)):
+            positions = place[ptr[start + first] : ptr[start + last]]
+            number = torch.repeat_interleave(ptr[start + first : start + last + 1].diff())
+            finished(positions, values.cpu()[number], start + last)
+            unreached += missed
+    warn_unreached(unreached, asked.numel(), model.num_layers, stacklevel=3)
+
+
+def _answers(model: IDGNN, inputs: Inputs, queries: Queries, memory: int) -> Iterator[tuple[int, int, Tensor, int]]:
+    """First and last + 1 query of each chunk, its embeddings, and how many of them no color reaches."""
+    budget = _Budget(model, inputs, memory)
+    if not isinstance(model.convs[0], IdentityConv):
+        yield from _by_row_graphs(model, inputs, queries, budget)
+        return
+    x = inputs.x
+    if model.identity == "fast":
+        counted = cycle_features(
+            inputs.edge_index, inputs.num_nodes, model.cycle_length, model.cycle_scale, memory=int(budget.room)
+        )
+        x = torch.cat([x, counted.to(x)], dim=-1)
+    network = _KeptNetwork(model, inputs, x, torch.cat([queries.node, queries.color]), budget)
+    if model.identity == "full":
+        for first, last in network.chunks(queries):
+            yield first, last, *network.colored(queries.slice(first, last))
+        return
+    size = max(int(budget.room / budget.row), 1)
+    for first in range(0, queries.node.numel(), size):
+        some = queries.slice(first, last := min(first + size, queries.node.numel()))
+        h = model.finish(network.states[-1].index_select(0, some.node))
+        if not some.own:
+            h = torch.cat([h, model.finish(network.states[-1].index_select(0, some.color))], dim=-1)
+        yield first, last, h, 0
+
+
+def _by_row_graphs(
+    model: IDGNN, inputs: Inputs, queries: Queries, budget: _Budget
+) -> Iterator[tuple[int, int, Tensor, int]]:
+    """Layers that are not ours: each chunk of queries runs on the identity graph of its neighborhood."""
+    graph = LargeGraph.of_inputs(model, inputs)
+    cost = torch.full((queries.node.numel(),), float(budget.row), device=queries.node.device)
+    if model.identity == "full":
+        rows, _, edges = row_bounds(graph.graph, model.num_layers, queries)
+        cost = rows * budget.row + edges * budget.message
+    for first, last in cut(cost, budget.chunk):
+        some = queries.slice(first, last)
+        ready, missed = graph.prepare_rows(some)
+        yield first, last, model.run(ready), missed
+
+
+class _Budget:
+    """Bytes that a network takes, by what they are spent on, and what is left for chunks beside all that is kept.
+
+    On a ring of 30,000 nodes of degree 10, where the bounds on rows and edges are tight, chunks of 0.4 and 0.7 GB took
+    55 to 88 % of what these say (GIN, K = 3, width 64, resident memory of the process).
+    """
+
+    edge = 120  # between rows of a chunk that is looked at
+
+    def __init__(self, model: IDGNN, inputs: Inputs, memory: int) -> None:
+        width, num_edges = model.settings["hidden_channels"], inputs.edge_index.size(1)
+        state, first = width * inputs.x.element_size(), model.convs[0]
+        named = isinstance(first, IdentityConv)
+        self.row = 8 * state + 160  # of a chunk, while a round is computed
+        # Of a part of a round: its indices, and where messages differ from edge to edge the messages themselves.
+        self.message = 4 * state + 160 if not named or first.operator.takes_edge_attr else 200
+        # Plain states before and after each round, the result, and the messages and sums of layers that sum.
+        sums = model.identity == "full" and named and first.operator.sums
+        arrays = model.num_layers + 2 + (2 * model.num_layers if sums else 0)
+        kept = arrays * inputs.num_nodes * state + (num_edges + inputs.num_nodes) * _EDGE_BYTES
+        busiest = int(torch.bincount(inputs.edge_index[1], minlength=1).max()) + 1
+        least = 2 * self.message * (busiest if named else num_edges)
+        if memory < kept + least:
+            where = f"the busiest node, {busiest:,} of them," if named else f"all nodes, {num_edges:,} of them,"
+            raise TooLargeError(
+                f"memory is {readable(memory)}, but the plain states and the edges of {inputs.num_nodes:,} nodes take "
+                f"{readable(kept)}, and the messages into {where} {readable(least)}: expected at least "
+                f"{readable(kept + least)}. Give more (memory=..., --memory), or, if there are many graphs, take fewer "
+                "of them at a time."
+            )
+        self.room = (memory - kept if named else memory - kept - least / 2) / 2
+        self.chunk = min(self.room, _CPU_CHUNK) if inputs.x.device.type == "cpu" else self.room
+
+
+class _KeptNetwork:
+    """A network of our own layers on one graph: the plain states of all nodes, then the rows of some queries at a time.
+
+    Args:
+        model: The network, in evaluation mode.
+        inputs: The graph.
+        x: Features of the nodes `[num_nodes, in_channels]`, with the counts of ID-GNN-Fast.
+        read: The nodes that will be queried. Of all others, only the states that theirs depend on are computed.
+        budget: Bytes for what is worked on.
+    """
+
+    def __init__(self, model: IDGNN, inputs: Inputs, x: Tensor, read: Tensor, budget: _Budget) -> None:
+        self.model, self.budget, self.edge_attr = model, budget, inputs.edge_attr
+        self.operators: list[Operator] = [cast(IdentityConv, conv).operator for conv in model.convs]
+        first = self.operators[0]
+        self.graph = IndexedGraph(inputs.edge_index, inputs.num_nodes, first.self_loops)
+        self.weight = first.edge_values(inputs.edge_index, inputs.num_nodes, inputs.edge_weight, x.dtype)
+        self.keeps_sums = model.identity == "full" and first.sums
+        self.rounds: list[PlainRound] = []
+        self.states = self._plain_states(x, read)  # after 0 ... num_layers rounds, each [num_nodes, width]
+
+    def chunks(self, queries: Queries) -> Iterator[tuple[int, int]]:
+        """Runs of queries, in their order, that fit into the room; refuses one that does not fit alone."""
+        cost = self._cost(*row_bounds(self.graph, self.model.num_layers, queries))
+        for query in (cost > self.budget.room).nonzero().flatten():  # by the bound; what it really costs may be less
+            alone = queries.slice(int(query), int(query) + 1)
+            self._check(find_cone(self.graph, self.model.num_layers, alone), alone)
+        yield from cut(cost, self.budget.chunk)
+
+    def colored(self, queries: Queries) -> tuple[Tensor, int]:
+        """Embeddings of nodes under colors, and how many of them no color reaches: those are the plain ones."""
+        cone = find_cone(self.graph, self.model.num_layers, queries)
+        _, there = cone.find(queries)
+        answer = self.states[-1].index_select(0, queries.node)
+        reached = there.nonzero().flatten()
+        if reached.numel():
+            answer[reached] = self._run(self._schedule(cone, queries.take(reached)))
+        return self.model.finish(answer), there.numel() - reached.numel()
+
+    def _schedule(self, cone: Cone, queries: Queries) -> Schedule:
+        sums = self.keeps_sums
+        return make_schedule(
+            self.graph, queries, self.model.num_layers, exchange=sums, cone=cone, plain_known=True, gradients=False
+        )
+
+    def _run(self, schedule: Schedule) -> Tensor:
+        """The states of the rows that answer."""
+        h = self.states[0].index_select(0, schedule.node)
+        for layer, (operator, round_) in enumerate(zip(self.operators, schedule.rounds, strict=True)):
+            x = torch.cat([self.states[layer].index_select(0, schedule.plain[layer]), h])
+            if round_.exchange is not None:
+                plain = self.rounds[layer]
+                out = cast(SumOperator, operator).exchanged(plain, x, round_, round_.exchange, self.weight)
+            else:
+                out = operator(x, round_, self.weight, self.edge_attr)
+            h = self.model.after(layer, out)
+        return h.index_select(0, schedule.answer)
+
+    def _plain_states(self, x: Tensor, read: Tensor) -> list[Tensor]:
+        into, needed = self.graph.into, [torch.unique(read)]
+        for _ in self.operators:
+            last = needed[-1]
+            if last.numel() < x.size(0):
+                _, position = into.expand(last)
+                last = torch.unique(torch.cat([last, into.neighbor.index_select(0, position)]))
+            needed.append(last)
+        needed.reverse()
+        # Memory that is never written to is never taken.
+        states = [x.new_empty(x.size(0), self.model.settings["hidden_channels"]) for _ in needed]
+        for some in needed[0].split(max(int(self.budget.chunk / self.budget.row), 1)):
+            states[0][some] = self.model.start(x.index_select(0, some))
+        for layer, nodes in enumerate(needed[1:]):
+            sent = self._sent(layer, states[layer], needed[layer]) if self.keeps_sums else None
+            for first, last in cut(into.degree_of(nodes) + 1, self.budget.chunk / self.budget.message):
+                out = self._plain_part(layer, states[layer], sent, nodes[first:last])
+                states[layer + 1][nodes[first:last]] = self.model.after(layer, out)
+        return states
+
+    def _sent(self, layer: int, states: Tensor, nodes: Tensor) -> Tensor:
+        """The plain messages of all nodes in a round of a layer that sums; they and their sums are kept."""
+        operator, sent = cast(SumOperator, self.operators[layer]), None
+        for some in nodes.split(max(int(self.budget.chunk / self.budget.row), 1)):
+            values = operator.message(states.index_select(0, some), False)
+            if sent is None:
+                sent = values.new_empty(states.size(0), values.size(1))
+            sent[some] = values
+        assert sent is not None
+        self.rounds.append(PlainRound(sent, torch.empty_like(sent)))
+        return sent
+
+    def _plain_part(self, layer: int, states: Tensor, sent: Tensor | None, nodes: Tensor) -> Tensor:
+        """A round on plain states for some nodes."""
+        operator, into = self.operators[layer], self.graph.into
+        owner, position = into.expand(nodes)
+        source, edge = into.neighbor.index_select(0, position), into.edge.index_select(0, position)
+        if sent is None:
+            sources, place = distinct(torch.cat([source, nodes]), states.size(0))
+            source, previous = place.split([source.numel(), nodes.numel()])
+            size = sources.numel()
+            round_ = split_round((source, owner, edge), previous, size, size, gradients=False)
+            return operator(states.index_select(0, sources), round_, self.weight, self.edge_attr)
+        size = states.size(0)
+        round_ = split_round((source, owner, edge), nodes, size, size, gradients=False)
+        total = gather_sum(sent, round_.plain, edge_weight=self.weight)
+        self.rounds[layer].total[nodes] = total
+        return cast(SumOperator, operator).combine(total, states.index_select(0, nodes), round_)
+
+    def _cost(self, rows: Tensor, between: Tensor, edges: Tensor) -> Tensor:
+        """Bytes of chunks with so many rows, edges looked at between them, and edges into them."""
+        cost = rows * self.budget.row + between * self.budget.edge
+        return cost if self.keeps_sums else cost + edges * self.budget.message
+
+    def _check(self, cone: Cone, query: Queries) -> None:
+        rows, node = cone.key.numel(), cone.node
+        edges = self.graph.into.degree_of(node).sum()
+        between = (edges + self.graph.out.degree_of(node).sum()).clamp(max=rows**2)
+        cost, room = self._cost(torch.tensor(rows), between, edges), self.budget.room
+        if cost > room:
+            raise TooLargeError(
+                f"the embedding of node {int(query.node)} alone has {rows:,} states of its own and takes about "
+                f"{readable(float(cost))}, but of the memory that was given {readable(room)} are left for that. "
+                f"Give about {readable(2 * (float(cost) - room))} more (memory=..., --memory), or, if there are many "
+                "graphs, take fewer of them at a time. ID-GNN-Fast and networks with fewer layers need less."
+            )
+
+
+def as_bytes(memory: float | str | None, device: torch.device) -> int:
+    """A number of bytes, or a size such as `"4GiB"`; `None` is half of what is free on the device.
+
+    Example:
+        >>> as_bytes("1.5 GiB", torch.device("cpu")) == 3 * 2**29
+        True
+    """
+    if memory is None:
+        return int(_SHARE * free_memory(device))
+    size = float(memory) if isinstance(memory, Real) else 0.0
+    if isinstance(memory, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]I?)?B?\s*", memory.upper())
+        size = 0.0 if match is None else float(match[1]) * _UNITS[match[2] or ""]
+    if isinstance(memory, bool) or not 1 <= size < math.inf:
+        raise ValueError(
+            f"memory is {memory!r}, expected a number of bytes or a size such as '512MiB' or '4GiB': what embedding "
+            "may take. Leave it out for half of what is free."
+        )
+    return int(size)
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    """Within the block the network is in evaluation mode; after it every part is in the mode that it was in."""
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+def _writable(out: Tensor | np.ndarray, shape: torch.Size) -> Tensor:
+    """The array as a tensor on the same memory, if embeddings can be written to it."""
+    expected = f"expected a tensor or numpy array of numbers like float32, of shape {list(shape)}: a row per root."
+    if not isinstance(out, Tensor | np.ndarray):
+        raise ValueError(f"out is a {type(out).__name__}, {expected}")
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ValueError('out is read-only, expected an array that can be written to: a memmap with mode "r+" or "w+".')
+    into = torch.from_numpy(out) if isinstance(out, np.ndarray) else out
+    if into.shape != shape or not into.is_floating_point():
+        raise ValueError(f"out has shape {list(into.shape)} and dtype {into.dtype}, {expected}")
+    if any(step == 0 and size > 1 for step, size in zip(into.stride(), into.shape, strict=True)):
+        raise ValueError("out is expanded: several of its entries are one place in memory. Pass out.contiguous().")
+    return into
+
+
+class EmbeddingBar:
+    """A bar that shows how much is done, if one is wanted."""
+
+    def __init__(self, total: int, wanted: bool, title: str = "embedding") -> None:
+        self.bar = None
+        if wanted:
+            from rich.progress import Progress
+
+            self.bar = Progress(transient=True)
+            self.task = self.bar.add_task(title, total=total)
+
+    def __enter__(self) -> EmbeddingBar:
+        if self.bar is not None:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def advance(self, number: int) -> None:
+        """So many more are done."""
+        if self.bar is not None:
+            self.bar.advance(self.task, number)
