@@ -3,7 +3,7 @@ from statistics import stdev
 import pytest
 
 from idgnn.experiments.published import Published
-from idgnn.report.cells import cell, compare
+from idgnn.report.cells import compare, make_cell
 from idgnn.report.layout import Heading
 from tests.report.made import COLUMN, layout, record
 
@@ -15,7 +15,7 @@ HEADING = Heading(COLUMN, "ScaleFree", metric="accuracy")
 def of(*values: float, number: Published | None = None, errors: int = 0):
     made = [record(spec, value) for spec, value in zip(SPECS, values, strict=False)]
     made += [record(spec, 0, error="RuntimeError: no") for spec in SPECS[len(values) : len(values) + errors]]
-    return cell(SPECS, {each.key: each for each in made}, number, HEADING)
+    return make_cell(SPECS, {each.key: each for each in made}, number, HEADING)
 
 
 def test_mean_and_standard_deviation_are_those_of_the_seeds():
@@ -59,4 +59,4 @@ def test_a_cell_with_only_errors_has_failed():
 
 def test_a_record_without_the_metric_of_the_table_has_no_number():
     made = [record(spec, 0.9, metric="roc_auc") for spec in SPECS]
-    assert cell(SPECS, {each.key: each for each in made}, None, HEADING).mean is None
+    assert make_cell(SPECS, {each.key: each for each in made}, None, HEADING).mean is None

@@ -12,7 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from idgnn.experiments.estimate import GIB, Estimator
-from idgnn.experiments.missing_data import absent
+from idgnn.experiments.missing_data import missing_datasets
 from idgnn.experiments.runner import GridState, Watcher
 from idgnn.experiments.spec import RunRecord, Spec, dataset_of
 from idgnn.experiments.store import Contents
@@ -56,7 +56,7 @@ def show_plan(specs: Sequence[Spec], estimator: Estimator, workers: Workers, lab
         highlight=False,
         soft_wrap=True,
     )
-    names = absent(specs)
+    names = missing_datasets(specs)
     if names:
         message = f"{label}Missing, so downloaded first if possible: {', '.join(names)}."
         console.print(message, highlight=False, soft_wrap=True)

@@ -150,16 +150,16 @@ class Reproduce:
 
     def _with_data(self, specs: list[Spec]) -> tuple[list[Spec], list[Spec]]:
         """The runs whose data are available, and the others; prints once why these are skipped."""
-        from idgnn.experiments.missing_data import absent, download, sentence
+        from idgnn.experiments.missing_data import missing_datasets, skipped_note, try_downloads
         from idgnn.experiments.spec import dataset_of
 
-        names = absent(specs)
+        names = missing_datasets(specs)
         if names:
             print(f"{self._label()}Missing, so downloaded first if possible: {', '.join(names)}.", flush=True)
-        reasons = download(names)
+        reasons = try_downloads(names)
         skipped = [spec for spec in specs if dataset_of(spec.job) in reasons]
         if skipped:
-            print(f"idgnn: note: {sentence(reasons, len(skipped))}", file=sys.stderr)
+            print(f"idgnn: note: {skipped_note(reasons, len(skipped))}", file=sys.stderr)
         return [spec for spec in specs if dataset_of(spec.job) not in reasons], skipped
 
     def _print_end(self, progress: GridProgress, store: Store, interrupted: bool, skipped: list[Spec]) -> None:

@@ -14,13 +14,13 @@ from idgnn.graphs.raw_files import is_available, roots
 _TIMEOUT = 20.0  # seconds without an answer, after which a server counts as unreachable
 
 
-def absent(specs: Iterable[Spec]) -> list[str]:
+def missing_datasets(specs: Iterable[Spec]) -> list[str]:
     """The datasets that some runs read and whose files are missing, by the names of the files."""
     names = dict.fromkeys(dataset_of(spec.job) for spec in specs)
     return [name for name in names if name is not None and not is_available(name)]
 
 
-def download(names: Iterable[str]) -> dict[str, str]:
+def try_downloads(names: Iterable[str]) -> dict[str, str]:
     """Downloads datasets before the runs start; returns those that could not be downloaded, with the reason."""
     names = list(names)
     if not names:
@@ -38,8 +38,8 @@ def download(names: Iterable[str]) -> dict[str, str]:
         return {name: why for name, why in zip(names, threads.map(reason, names), strict=True) if why is not None}
 
 
-def sentence(reasons: dict[str, str], runs: int) -> str:
-    """What is missing and how to get it; `reasons` is what :func:`download` returned."""
+def skipped_note(reasons: dict[str, str], runs: int) -> str:
+    """What is missing and how to get it; `reasons` is what :func:`try_downloads` returned."""
     looked = " and ".join(map(str, roots()))
     why = "; ".join(dict.fromkeys(reasons.values()))
     return (

@@ -66,7 +66,7 @@ class Cell:
         return f"{self.n} of {self.total}" if 0 < self.n < self.total else ""
 
 
-def cell(
+def make_cell(
     specs: Sequence[Spec],
     records: Mapping[str, RunRecord],
     published: Published | None,
@@ -96,7 +96,7 @@ def compare(mean: float, std: float | None, published: Published | None, digits:
     return "above" if difference > 0 else "below"
 
 
-def best(cells: Iterable[Cell]) -> Cell | None:
+def best_cell(cells: Iterable[Cell]) -> Cell | None:
     """The cell with the best mean; the first of equals."""
     return max((each for each in cells if each.mean is not None), key=lambda each: each.mean or 0.0, default=None)
 

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from idgnn.experiments.published import BEST, Published
 from idgnn.experiments.spec import RunRecord
-from idgnn.report.cells import Cell, best, cell, compare
+from idgnn.report.cells import Cell, best_cell, compare, make_cell
 from idgnn.report.layout import BEST_OF, IN_PAPER, PROTOCOLS, Heading, Layout, Row
 
 Source = Literal["published", "text", "released"]
@@ -59,7 +59,7 @@ class ResultTable:
 
     def best(self, source: Source, heading: Heading, families: Sequence[str]) -> Cell | None:
         """The best cell of some families."""
-        return best(self.column(source, heading, families))
+        return best_cell(self.column(source, heading, families))
 
     def column(self, source: Source, heading: Heading, families: Sequence[str]) -> list[Cell]:
         """The cells of some families in a column."""
@@ -85,7 +85,7 @@ def fill(layout: Layout, records: Mapping[str, RunRecord], published: FindPublis
                 place = (protocol, row.name, heading.name)
                 specs = layout.specs.get((protocol, row.name, column))
                 if specs:
-                    table.cells[place] = cell(specs, records, number, heading, layout.digits)
+                    table.cells[place] = make_cell(specs, records, number, heading, layout.digits)
                 elif row.name in BEST and (family := table.column(protocol, heading, (BEST[row.name],))):
                     table.cells[place] = _best_of(family, number, layout)
     return table
@@ -93,7 +93,7 @@ def fill(layout: Layout, records: Mapping[str, RunRecord], published: FindPublis
 
 def _best_of(cells: Sequence[Cell], number: Published | None, layout: Layout) -> Cell:
     """The best of some cells, beside the published number for the best."""
-    found = best(cells) or cells[0]
+    found = best_cell(cells) or cells[0]
     if found.mean is None:
         return replace(found, published=number)
     return replace(found, published=number, status=compare(found.mean, found.std, number, layout.digits))
