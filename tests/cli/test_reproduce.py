@@ -103,6 +103,21 @@ def test_a_dry_run_runs_nothing(tmp_path, capsys):
     assert not (tmp_path / "store").exists()
 
 
+def test_a_dry_run_says_where_its_estimates_come_from(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def said() -> str:
+        main(["reproduce", "table2", *CHOSEN, "--dry-run", "--store", "mine"])
+        return " ".join(capsys.readouterr().out.split())
+
+    assert "2 from a default rate, because no run is recorded" in said()
+    spec = Choice(("table2",), ("node-SmallWorld",), ("gcn",), seeds=(0,)).specs()[0]
+    Store("results").append(RunRecord(spec.key, job_as_dict(spec.job), {}, seconds=50.0, machine="elsewhere"))
+    assert "2 from the rate of 1 recorded run on other CPUs" in said()
+    Store("results").path.write_text("other content\nof another program\n")
+    assert "because no run is recorded" in said()
+
+
 def test_the_list_counts_what_is_done(tmp_path, capsys):
     done(Store(tmp_path), Choice(("table2",), ("node-SmallWorld",), ("gcn",)).specs())
     main(["reproduce", "list", "--columns", "node-SmallWorld", "--store", str(tmp_path)])
