@@ -8,8 +8,7 @@ import torch
 from torch.nn.functional import leaky_relu, normalize
 from torch_geometric.data import Data
 
-from idgnn.experiments.released_features import return_features, scale_of, waves, with_returns
-from idgnn.experiments.released_network import build_released
+from idgnn.experiments.released import build_released, return_features, scale_of, waves, with_returns
 from idgnn.graphs.dataset import Dataset
 from idgnn.models.prepared import PreparedGraphs
 from idgnn.models.settings import ModelSettings

@@ -67,7 +67,7 @@ def _train(job: TrainJob, device: str) -> dict[str, Any]:
     settings = job.settings
     problem = _problem(RunSettings(settings.data, settings.task, selection=settings.selection, seed=settings.seed))
     if job.variant == "released":
-        from idgnn.experiments.released_features import with_returns
+        from idgnn.experiments.released import with_returns
 
         problem = with_returns(settings, problem)
     torch.manual_seed(seed_of(settings.seed, "weights"))
@@ -118,7 +118,7 @@ def _network(job: TrainJob, problem: Problem) -> Any:
         outputs = problem.objective.num_outputs
         return build(settings.model, problem.level, problem.in_channels, outputs, problem.edge_dim)
     if job.variant == "released":
-        from idgnn.experiments.released_network import build_released as build_variant
+        from idgnn.experiments.released import build_released as build_variant
     elif job.variant == "walks":
         from idgnn.experiments.pair_variants import build_walks as build_variant
     elif job.variant == "both-directions":
