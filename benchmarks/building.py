@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,7 +13,7 @@ from torch_geometric.data import Batch
 from torch_geometric.utils import from_networkx, to_networkx
 
 from benchmarks.data import douban, molhiv, tu_graphs
-from benchmarks.timing import Figure, at_least, at_most, ratio, seconds, take_turns
+from benchmarks.measure import Figure, at_least, at_most, in_own_process, ratio, seconds, take_turns
 from idgnn import ToIdentityGraph, identity_graph
 
 LAYERS = 3
@@ -44,7 +42,7 @@ def run(folder: Path) -> list[Figure]:
     )
     molecules = molhiv(folder)
     in_one_go = min(take_turns({"molhiv": lambda: identity_graph(molecules, LAYERS)}, rounds=2, warm_up=0)["molhiv"])
-    spent, memory = in_a_process_of_its_own(folder)
+    spent, memory = in_own_process(measure_douban, folder)
     name = "identity graphs of ENZYMES"
     return [
         at_least(f"{name}, networkx ego graphs : ours", ratio(times, "egos", "ours"), 200, "x"),
@@ -60,17 +58,8 @@ def run(folder: Path) -> list[Figure]:
     ]
 
 
-def in_a_process_of_its_own(folder: Path) -> tuple[float, float]:
-    """Seconds and GiB for soc-douban, in a fresh process."""
-    answer = subprocess.run(
-        [sys.executable, "-m", "benchmarks.building", str(folder)], check=True, capture_output=True, text=True
-    )
-    spent, memory = answer.stdout.split()
-    return float(spent), float(memory)
-
-
 def measure_douban(folder: Path) -> tuple[float, float]:
-    """Seconds and GiB of one build, the first of its process; memory is looked at every few milliseconds."""
+    """Seconds and GiB of one build, the first of its process; memory is read every two milliseconds."""
     graph = douban(folder)
     process = psutil.Process()
     before = highest = process.memory_info().rss
@@ -88,7 +77,3 @@ def measure_douban(folder: Path) -> tuple[float, float]:
     done.set()
     watcher.join()
     return spent, (highest - before) / 2**30
-
-
-if __name__ == "__main__":
-    print(*measure_douban(Path(sys.argv[1])))

@@ -9,7 +9,7 @@ from torch_geometric.data import Batch
 from torch_geometric.transforms import AddRandomWalkPE
 
 from benchmarks.data import molhiv, tu_graphs
-from benchmarks.timing import Figure, at_least, at_most, ratio, take_turns
+from benchmarks.measure import Figure, at_least, at_most, ratio, take_turns
 from idgnn import AddCycleCounts, cycle_counts
 
 LENGTH = 10

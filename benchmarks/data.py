@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import os
+import pickle
+import sys
+from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,13 +17,22 @@ from torch.nn.functional import one_hot
 from torch_geometric.data import Batch, Data
 
 
+def data_folder(*needed: str) -> Path:
+    """The folder that `IDGNN_DATA` names; ends the program if it does not hold the folders that are needed."""
+    folder = Path(os.environ.get("IDGNN_DATA", ""))
+    if not all((folder / each).is_dir() for each in needed):
+        names = " and ".join(f"{each}/" for each in needed)
+        sys.exit(f"Skipped: set the environment variable IDGNN_DATA to the folder that holds {names} (raw files).")
+    return folder
+
+
 def tu_graphs(folder: Path, name: str) -> list[Data]:
     """The graphs of a TU dataset, with one-hot node labels as features."""
     raw = folder / "TUDataset" / name / "raw"
     edge_index = torch.from_numpy(np.loadtxt(raw / f"{name}_A.txt", delimiter=",", dtype=np.int64).T) - 1
     graph = torch.from_numpy(np.loadtxt(raw / f"{name}_graph_indicator.txt", dtype=np.int64)) - 1
     label = torch.from_numpy(np.loadtxt(raw / f"{name}_node_labels.txt", dtype=np.int64))
-    return _apart(edge_index, graph, one_hot(label - label.min()).float())
+    return _split(edge_index, graph, one_hot(label - label.min()).float())
 
 
 def molhiv(folder: Path) -> Batch:
@@ -41,6 +55,27 @@ def douban(folder: Path) -> Data:
     lines = np.loadtxt(folder / "scale" / "soc-douban" / "soc-douban.mtx", skiprows=2, dtype=np.int64)
     edge = torch.from_numpy(lines[:, :2].T) - 1
     return Data(edge_index=torch.cat([edge, edge.flip(0)], dim=1), num_nodes=154908)
+
+
+class _Lists(pickle.Unpickler):
+    """Reads lists of neighbors and refuses any other content of a pickle, since reading that could run code."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """The two types that these files consist of."""
+        allowed = {("collections", "defaultdict"): defaultdict, ("__builtin__", "list"): list}
+        if (module, name) not in allowed:
+            raise pickle.UnpicklingError(f"the file names {module}.{name}, expected lists of neighbors alone.")
+        return allowed[module, name]
+
+
+def pubmed(folder: Path) -> Data:
+    """The citation network PubMed: 19,717 nodes; both directions of every edge, none twice."""
+    path = folder / "scale" / "PubMed_graph_and_labels_only" / "ind.pubmed.graph"
+    with path.open("rb") as file:
+        lists = _Lists(file, encoding="latin1").load()
+    source = torch.tensor([node for node, others in lists.items() for _ in others])
+    target = torch.tensor([other for others in lists.values() for other in others])
+    return undirected(source, target, len(lists))
 
 
 def gowalla(folder: Path) -> Data:
@@ -87,7 +122,7 @@ def undirected(source: Tensor, target: Tensor, num_nodes: int) -> Data:
     return Data(edge_index=torch.cat([edge, edge.flip(0)], dim=1), num_nodes=num_nodes)
 
 
-def _apart(edge_index: Tensor, graph: Tensor, x: Tensor) -> list[Data]:
+def _split(edge_index: Tensor, graph: Tensor, x: Tensor) -> list[Data]:
     sizes = torch.bincount(graph)
     start = sizes.cumsum(0) - sizes
     owner = graph[edge_index[0]]

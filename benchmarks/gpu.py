@@ -9,7 +9,6 @@ GPU, which waits for launches more than for rows; so both are measured with larg
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,9 +17,8 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Batch, Data
 
 from benchmarks import pairs
-from benchmarks.data import tu_graphs
-from benchmarks.output import show, write
-from benchmarks.timing import Figure, at_least, at_most, ratio, take_turns
+from benchmarks.data import data_folder, tu_graphs
+from benchmarks.measure import Figure, at_least, at_most, ratio, show, take_turns, write_record
 from idgnn import IDGNN, match_budget
 from idgnn.models.prepared import Prepared
 from idgnn.training.recording import Recorder
@@ -42,9 +40,7 @@ def main() -> None:
     parser.add_argument("--more", type=int, nargs=2, default=(600, 64), help="graphs in a larger batch: nodes, pairs")
     parser.add_argument("--output", type=Path, default=None)
     options = parser.parse_args()
-    folder = Path(os.environ.get("IDGNN_DATA", ""))
-    if not (folder / "TUDataset").is_dir():
-        parser.error("set the environment variable IDGNN_DATA to the folder that holds TUDataset/.")
+    folder = data_folder("TUDataset")
     figures: list[Figure] = []
     enzymes = tu_graphs(folder, "ENZYMES")
     for number in (BATCH, options.more[0]):
@@ -53,8 +49,7 @@ def main() -> None:
     for number in (pairs.GRAPHS, options.more[1]):
         figures += queries(folder, options.device, options.rounds, number)
     show(figures, options.device)
-    if options.output is not None:
-        write(options.output, figures, options.device)
+    write_record(options.output, figures, options.device)
 
 
 def nodes(graphs: list[Data], conv: str, device: str, rounds: int, number: int) -> list[Figure]:

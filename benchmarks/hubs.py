@@ -16,8 +16,7 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from benchmarks.output import show
-from benchmarks.timing import Figure, take_turns
+from benchmarks.measure import Figure, show, take_turns
 from idgnn.identity.schedule import Messages, group_messages
 from idgnn.layers.aggregation.maxima import gather_max, gather_max_plain
 from idgnn.layers.aggregation.sums import gather_sum, gather_sum_plain

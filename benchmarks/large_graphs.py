@@ -10,20 +10,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import pickle
 import time
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch_geometric.data import Data
 
-from benchmarks.data import douban, undirected
-from benchmarks.machine import describe, in_own_process, peak_gib
+from benchmarks.data import douban, pubmed, undirected
+from benchmarks.measure import in_own_process, peak_gib, write_record
 from idgnn import IDGNN, identity_cost
 from idgnn.identity.ego import ego_networks
-from idgnn.writing import write_text
 
 EGO_BATCH = 20  # roots at a time: their ego networks are copied
 
@@ -49,10 +46,8 @@ def main() -> None:
         for conv in options.conv:
             figures.append(in_own_process(measure, options, conv, layers))
             print(json.dumps(figures[-1]), flush=True)
-    if options.output is not None:
-        torch.set_num_threads(options.threads)  # which the record states
-        record = describe(options.device) | {"options": {**vars(options), "data": None, "output": None}}
-        write_text(options.output, json.dumps(record | {"figures": figures}, indent=2) + "\n")
+    torch.set_num_threads(options.threads)  # which the record states
+    write_record(options.output, figures, options.device, options={**vars(options), "data": None, "output": None})
 
 
 def measure(options: argparse.Namespace, conv: str, layers: int) -> dict[str, Any]:
@@ -116,27 +111,6 @@ def read(options: argparse.Namespace) -> Data:
         data = douban(options.data) if options.graph == "douban" else pubmed(options.data)
     data.x = torch.ones(data.num_nodes or 0, 1)
     return data
-
-
-class Lists(pickle.Unpickler):
-    """Reads lists of neighbors, and refuses whatever else a pickle may hold: to read that could run code."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Of all that a pickle can name, the two types that these files are made of."""
-        allowed = {("collections", "defaultdict"): defaultdict, ("__builtin__", "list"): list}
-        if (module, name) not in allowed:
-            raise pickle.UnpicklingError(f"the file names {module}.{name}, expected lists of neighbors alone.")
-        return allowed[module, name]
-
-
-def pubmed(folder: Path) -> Data:
-    """The citation network PubMed: 19,717 nodes; both directions of every edge, none twice."""
-    path = folder / "scale" / "PubMed_graph_and_labels_only" / "ind.pubmed.graph"
-    with path.open("rb") as file:
-        lists = Lists(file, encoding="latin1").load()
-    source = torch.tensor([node for node, others in lists.items() for _ in others])
-    target = torch.tensor([other for others in lists.values() for other in others])
-    return undirected(source, target, len(lists))
 
 
 def with_hubs(num_nodes: int, num_edges: int) -> Data:

@@ -9,7 +9,6 @@ have 128 graphs. Recorded steps are replayed as CUDA graphs, and compiled ones a
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from dataclasses import dataclass
 from itertools import product
@@ -20,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import multiprocessing
 
-from benchmarks.machine import describe
+from benchmarks.measure import write_record
 from idgnn.graphs.load import load
 from idgnn.models.predictor import build
 from idgnn.models.settings import ModelSettings
@@ -28,7 +27,6 @@ from idgnn.tasks.make import make_problem
 from idgnn.tasks.settings import TaskSettings
 from idgnn.training.options import TrainOptions
 from idgnn.training.trainer import Trainer
-from idgnn.writing import write_text
 
 Figures = dict[str, float]
 MODES = ("eager", "recorded", "compiled")
@@ -74,9 +72,7 @@ def main() -> None:
         figures = [f"{row['steps_per_second']:.1f}", f"{row['epochs_per_second']:.2f}", share]
         table.add_row(row["data"], row["network"], row["mode"], str(row["processes"]), *figures)
     Console().print(table)
-    if options.output is not None:
-        record = describe(options.device) | {"figures": rows}
-        write_text(options.output, json.dumps(record, indent=2) + "\n")
+    write_record(options.output, rows, options.device)
 
 
 def measured(loop: Loop, processes: int) -> list[dict]:

@@ -11,10 +11,9 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Batch
 
 from benchmarks.data import tu_graphs
-from benchmarks.timing import Figure, at_least, ratio, take_turns
+from benchmarks.measure import Figure, at_least, ratio, take_turns
 from idgnn import IDGNN, identity_graph
-from idgnn.identity.adjacency import Adjacency, incoming
-from idgnn.identity.cone import edges_between
+from idgnn.identity.adjacency import Adjacency, contains, incoming
 from idgnn.identity.identity_graph import IdentityGraph, UnreachedColorWarning
 
 CLASSES, GRAPHS, PAIRS, LAYERS = 5, 8, 1000, 5
@@ -63,8 +62,9 @@ def one_copy_per_source(batch: Batch, pairs: Tensor) -> IdentityGraph:
     every = torch.arange(size)
     owner, node = Adjacency(batch.ptr, every, every).expand(batch.batch[color])
     key = color[owner] * size + node
-    source, target, position = edges_between(into, key, size)
-    edge = into.edge[position]
+    target, position = into.expand(node)
+    source, there = contains(key, color[owner][target] * size + into.neighbor[position])
+    source, target, edge = source[there], target[there], into.edge[position[there]]
     return IdentityGraph(
         node=node,
         colored=node == color[owner],

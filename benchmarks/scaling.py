@@ -19,13 +19,12 @@ from rich.progress import Progress
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-from benchmarks.machine import describe
+from benchmarks.measure import write_record
 from idgnn import IDGNN, identity_cost
-from idgnn.identity.chunks import chunk_of, edges_of_chunk
+from idgnn.identity.adjacency import IndexedGraph
+from idgnn.identity.cone import changed_edges, find_cone
 from idgnn.identity.ego import ego_networks
-from idgnn.identity.lookup import Lookup
 from idgnn.identity.queries import Queries
-from idgnn.writing import write_text
 
 WIDTH, SAMPLE, ROOTS = 32, 200, 2_000
 CONTENDERS = {"plain": "plain GNN", "ours": "ID-GNN-Full, ours", "ego": "ID-GNN-Full, ego networks"}
@@ -64,10 +63,9 @@ def main() -> None:
             measured = measure(graph(kind, nodes, degree), depth, options.memory)
             found.append({"sweep": sweep, "graph": kind, "nodes": nodes, "degree": degree, "K": depth, **measured})
             progress.console.print(json.dumps(found[-1]))
-    record = describe() | {"width": WIDTH, "figures": found, "slopes": slopes(found)}
-    print(json.dumps(record["slopes"], indent=2))
-    if options.output is not None:
-        write_text(options.output, json.dumps(record, indent=2) + "\n")
+    fitted = slopes(found)
+    print(json.dumps(fitted, indent=2))
+    write_record(options.output, found, width=WIDTH, slopes=fitted)
     if options.figure is not None:
         draw(found, options.figure)
 
@@ -103,10 +101,11 @@ def measure(data: Data, depth: int, memory: str) -> dict[str, Any]:
 
 def exchanged(data: Data, depth: int) -> int:
     """Messages between rows of the same color: all that ours computes for layers that sum, beside the plain ones."""
-    links = Lookup.of(data.edge_index, data.num_nodes or 0, self_loops=False)
+    graph = IndexedGraph(data.edge_index, data.num_nodes or 0)
     total = 0
-    for roots in torch.arange(links.num_nodes).split(ROOTS):
-        total += edges_of_chunk(links, chunk_of(links, depth, Queries(roots, roots))[0])[0].numel()
+    for roots in torch.arange(graph.num_nodes).split(ROOTS):
+        cone = find_cone(graph, depth, Queries(roots, roots))
+        total += changed_edges(graph, cone, gradients=False).into.edge.numel()
     return total
 
 

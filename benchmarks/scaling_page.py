@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.page import record, table, where
+from benchmarks.speed_page import record, table, where
 from idgnn.writing import write_text
 
 PAGE = Path("docs/scaling.md")

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Batch
 
 from benchmarks.data import tu_graphs
-from benchmarks.timing import Figure, at_least, at_most, ratio, take_turns
+from benchmarks.measure import Figure, at_least, at_most, ratio, take_turns
 from idgnn import IDGNN, identity_graph, match_budget
 
 CLASSES = 6

@@ -30,10 +30,8 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
 from benchmarks.data import gowalla, scale_free
-from benchmarks.machine import describe, in_own_process, peak_gib
-from benchmarks.timing import seconds
+from benchmarks.measure import describe, in_own_process, peak_gib, seconds, write_record
 from idgnn import IDGNN, RootLoader
-from idgnn.writing import write_text
 
 CONVS = ("gcn", "gin", "sage", "gat")
 GRAPHS = ("gowalla", "scale-free")
@@ -69,12 +67,9 @@ def main() -> None:
         figures.append(in_own_process(measure, options, part, graph, conv))
         print(json.dumps(figures[-1]), flush=True)
     torch.set_num_threads(options.threads)  # which the record states
-    machine = describe()
     for part in options.parts:
-        show(part, [each for each in figures if each["part"] == part], machine["machine"])
-    if options.output is not None:
-        record = machine | {"options": {**vars(options), "data": None, "output": None}, "figures": figures}
-        write_text(options.output, json.dumps(record, indent=2) + "\n")
+        show(part, [each for each in figures if each["part"] == part], describe()["machine"])
+    write_record(options.output, figures, options={**vars(options), "data": None, "output": None})
 
 
 def measure(options: argparse.Namespace, part: str, graph: str, conv: str) -> dict[str, Any]:

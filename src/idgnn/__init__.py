@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from idgnn.graphs.load import load as load_dataset
     from idgnn.graphs.settings import FileSource
-    from idgnn.identity.add_cycle_counts import AddCycleCounts
     from idgnn.identity.cost import identity_cost
     from idgnn.identity.cycle_counts import cycle_counts
+    from idgnn.identity.cycle_features import AddCycleCounts
     from idgnn.identity.identity_graph import IdentityGraph, ToIdentityGraph, identity_graph
     from idgnn.identity.walk_counts import walk_counts
     from idgnn.layers.identity_aware import identity_aware
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _MODULE_OF = {
-    "AddCycleCounts": "idgnn.identity.add_cycle_counts",
+    "AddCycleCounts": "idgnn.identity.cycle_features",
     "FileSource": "idgnn.graphs.settings",
     "GraphHead": "idgnn.models.heads",
     "IDGNN": "idgnn.models.idgnn",

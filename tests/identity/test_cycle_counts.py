@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
+from idgnn.identity import cycle_counts as counting
 from idgnn.identity.cycle_counts import cycle_counts
-from idgnn.identity.walks import closed_walks
 from idgnn.identity.walks import columns as walk_columns
-from idgnn.identity.walks import graph as walk_graph
+from idgnn.identity.walks import matrix as walk_matrix
 from tests.identity.plain_walks import awkward_graphs, plain_cycle_counts, plain_powers
 
 
@@ -34,25 +34,25 @@ def test_equals_integer_matrix_powers(graph, length):
     assert torch.equal(cycle_counts(*graph, length), plain_cycle_counts(*graph, length))
 
 
-# Below 128 nodes a graph is a dense matrix unless the memory forbids it: these budgets lead through the chunks.
+# Without dense matrices, these budgets take one column, some columns or all columns at a time.
 @settings(max_examples=150)
 @given(awkward_graphs(), st.integers(1, 7), st.sampled_from([1, 300, 3_000, 30_000]))
 def test_equals_integer_matrix_powers_in_any_memory(graph, length, memory):
-    with patch.object(closed_walks, "_DENSE_NODES", -1):
+    with patch.object(counting, "_DENSE_NODES", -1):
         assert torch.equal(cycle_counts(*graph, length, memory=memory), plain_cycle_counts(*graph, length))
 
 
 @settings(max_examples=150)
 @given(awkward_graphs(), st.integers(1, 7), st.sampled_from([1, 300, 2**30]))
 def test_merging_twins_and_sorting_components_changes_nothing(graph, length, memory):
-    with patch.object(closed_walks, "_DENSE_NODES", -1), patch.object(walk_graph, "_LARGE_BLOCK", 0):
+    with patch.object(counting, "_DENSE_NODES", -1), patch.object(walk_matrix, "_LARGE_BLOCK", 0):
         assert torch.equal(cycle_counts(*graph, length, memory=memory), plain_cycle_counts(*graph, length))
 
 
 @given(st.lists(awkward_graphs(), min_size=1, max_size=6))
 def test_a_batch_equals_its_graphs(graphs):
     batch = Batch.from_data_list([Data(edge_index=edge_index, num_nodes=n) for edge_index, n in graphs])
-    with patch.object(closed_walks, "_DENSE_NODES", -1):
+    with patch.object(counting, "_DENSE_NODES", -1):
         counts = cycle_counts(batch.edge_index, batch.num_nodes, 6)
     assert torch.equal(counts, torch.cat([cycle_counts(*graph, 6) for graph in graphs]))
 
@@ -65,13 +65,13 @@ def test_graphs_of_all_sizes_in_one_batch():
         assert torch.equal(cycle_counts(batch.edge_index, batch.num_nodes, 7, memory=memory), one_by_one)
 
 
-def test_a_shuffled_batch_is_found_component_by_component():
+def test_components_of_a_shuffled_batch_are_counted_separately():
     graphs = [Data(edge_index=random_graph(n, 2 * n), num_nodes=n) for n in (30, 60) * 15]
     batch = Batch.from_data_list(graphs)
-    assert batch.num_nodes > walk_graph._LARGE_BLOCK
+    assert batch.num_nodes > walk_matrix._LARGE_BLOCK
     shuffled = torch.randperm(batch.num_nodes)
-    everyone = torch.ones(batch.num_nodes, dtype=torch.bool)
-    rows_of_blocks = walk_graph.walk_graph(shuffled[batch.edge_index], batch.num_nodes, everyone, 3).block_ptr.diff()
+    every_node = torch.ones(batch.num_nodes, dtype=torch.bool)
+    rows_of_blocks = walk_matrix.walk_graph(shuffled[batch.edge_index], batch.num_nodes, every_node).block_ptr.diff()
     assert rows_of_blocks.max() <= 60
     counts = cycle_counts(shuffled[batch.edge_index], batch.num_nodes, 6)
     assert torch.equal(counts[shuffled], cycle_counts(batch.edge_index, batch.num_nodes, 6))
@@ -95,13 +95,13 @@ def test_large_graph_with_hubs_equals_a_dense_product(one_way):
     assert torch.equal(counts, torch.from_numpy(np.stack(expected, axis=1)))
 
 
-def test_exact_where_single_precision_ends():
+def test_exact_beyond_float32():
     """Counts from below 2^24 to just below 2^53, in powers and in sums."""
     edge_index, num_nodes, length = complete(30), 30, 11
     expected = plain_cycle_counts(edge_index, num_nodes, length)
     assert 2**48 < expected.max() < 2**53
     for dense_nodes in (-1, 128):
-        with patch.object(closed_walks, "_DENSE_NODES", dense_nodes):
+        with patch.object(counting, "_DENSE_NODES", dense_nodes):
             assert torch.equal(cycle_counts(edge_index, num_nodes, length), expected)
 
 
@@ -110,8 +110,8 @@ def test_exact_with_parallel_edges_and_twins(leaves):
     """A^5 passes 2^24 because of the parallel edges, and sooner because of the twins."""
     edge_index = undirected(*[(0, leaf) for leaf in range(1, leaves + 1)]).repeat(1, 29 if leaves == 1 else 19)
     passed = plain_powers(edge_index, leaves + 1, 5)[4, 0, 1]
-    assert passed > 2**24 and passed % 2 == 1  # single precision would be off by one
-    with patch.object(closed_walks, "_DENSE_NODES", -1), patch.object(walk_graph, "_LARGE_BLOCK", 0):
+    assert passed > 2**24 and passed % 2 == 1  # float32 would be off by one
+    with patch.object(counting, "_DENSE_NODES", -1), patch.object(walk_matrix, "_LARGE_BLOCK", 0):
         counts = cycle_counts(edge_index, leaves + 1, 10)
     assert torch.equal(counts, plain_cycle_counts(edge_index, leaves + 1, 10))
 
@@ -122,7 +122,7 @@ def test_exact_in_a_batch_with_twins_of_different_numbers():
         edges = torch.cartesian_prod(torch.arange(left), left + torch.arange(right)).t()
         graphs.append((torch.cat([edges, edges.flip(0)], dim=1), left + right))
     batch = Batch.from_data_list([Data(edge_index=edge_index, num_nodes=n) for edge_index, n in graphs])
-    with patch.object(closed_walks, "_DENSE_NODES", -1), patch.object(walk_graph, "_LARGE_BLOCK", 0):
+    with patch.object(counting, "_DENSE_NODES", -1), patch.object(walk_matrix, "_LARGE_BLOCK", 0):
         counts = cycle_counts(batch.edge_index, batch.num_nodes, 12)
     assert torch.equal(counts, torch.cat([plain_cycle_counts(*graph, 12) for graph in graphs]))
 
@@ -130,7 +130,7 @@ def test_exact_in_a_batch_with_twins_of_different_numbers():
 def test_a_hub_beside_small_graphs_keeps_all_exact():
     star = undirected(*[(0, leaf) for leaf in range(1, 50)])
     edge_index = torch.cat([star, complete(20) + 50, undirected((70, 71), (71, 71))], dim=1)
-    with patch.object(closed_walks, "_DENSE_NODES", -1):
+    with patch.object(counting, "_DENSE_NODES", -1):
         assert torch.equal(cycle_counts(edge_index, 72, 9), plain_cycle_counts(edge_index, 72, 9))
 
 
@@ -148,7 +148,7 @@ def test_warns_where_counts_pass_the_exact_integers(dense_nodes):
     last = max(k for k in range(1, length + 1) if exact[k - 1] < 2**53)
     rounded = sum(count >= 2**53 for count in exact) * num_nodes
     with (
-        patch.object(closed_walks, "_DENSE_NODES", dense_nodes),
+        patch.object(counting, "_DENSE_NODES", dense_nodes),
         pytest.warns(UserWarning, match=rf"{rounded} of 1000 closed-walk counts reach 2\^53.* up to length {last}\."),
     ):
         counts = cycle_counts(edge_index, num_nodes, length)
@@ -168,7 +168,7 @@ def test_counts_beyond_float64_are_refused():
 def test_memory_bounds_the_state():
     """A chunk holds no more numbers than the budget has room for, and padding does not break it."""
     edge_index, num_nodes = random_graph(500, 1500), 500
-    graph = walk_graph.walk_graph(edge_index, num_nodes, torch.ones(num_nodes, dtype=torch.bool), 4)
+    graph = walk_matrix.walk_graph(edge_index, num_nodes, torch.ones(num_nodes, dtype=torch.bool))
     for numbers in (1, 499, 500, 7_000, 60_000, 10**6):
         for chunk in walk_columns.chunks(graph, memory=40 * numbers, bytes_per_number=40):
             rows = chunk.stop - chunk.start

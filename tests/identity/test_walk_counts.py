@@ -8,7 +8,7 @@ from torch_geometric.data import Batch, Data
 
 from idgnn.identity.cycle_counts import cycle_counts
 from idgnn.identity.walk_counts import walk_counts
-from idgnn.identity.walks import graph as walk_graph
+from idgnn.identity.walks import matrix as walk_matrix
 from tests.identity.plain_walks import awkward_graphs, plain_powers
 
 
@@ -36,7 +36,7 @@ def test_equals_integer_matrix_powers(graph, length, memory):
 @settings(max_examples=150)
 @given(graphs_with_pairs(), st.integers(1, 6), st.sampled_from([1, 2**30]))
 def test_merging_twins_and_sorting_components_changes_nothing(graph, length, memory):
-    with patch.object(walk_graph, "_LARGE_BLOCK", 0):
+    with patch.object(walk_matrix, "_LARGE_BLOCK", 0):
         assert torch.equal(walk_counts(*graph, length, memory=memory), plain_walk_counts(*graph, length))
 
 
@@ -66,8 +66,8 @@ def test_one_way_edges_are_walked_one_way():
 
 @given(awkward_graphs(min_nodes=1), st.integers(1, 7))
 def test_a_node_paired_with_itself_has_its_cycle_counts(graph, length):
-    everyone = torch.arange(graph[1]).expand(2, -1)
-    assert torch.equal(walk_counts(*graph, everyone, length), cycle_counts(*graph, length))
+    every_node = torch.arange(graph[1]).expand(2, -1)
+    assert torch.equal(walk_counts(*graph, every_node, length), cycle_counts(*graph, length))
 
 
 def test_a_batch_equals_its_graphs():

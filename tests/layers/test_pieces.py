@@ -1,10 +1,10 @@
-"""Hubs taken apart: every message is in one piece, of its own target, and none is long."""
+"""Hubs in pieces: every message is in one piece, of its own target, and no piece is long."""
 
 import hypothesis.strategies as st
 import torch
 from hypothesis import given
 
-from idgnn.layers.aggregation.pieces import PIECE, pieces
+from idgnn.layers.aggregation.dispatch import PIECE, pieces
 
 DEGREES = st.one_of(st.integers(0, 3), st.sampled_from([PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 5 * PIECE + 7]))
 

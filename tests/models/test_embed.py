@@ -5,8 +5,6 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
-from idgnn.models.embedding.embed import embed_by_chunks
-from idgnn.models.embedding.memory import as_bytes
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import GCN, GATv2Conv, GCNConv, PNAConv, SAGEConv, TAGConv, TransformerConv
@@ -15,7 +13,8 @@ from idgnn import IDGNN
 from idgnn.experiments.released import ReleasedEncoder
 from idgnn.identity.cost import TooLargeError
 from idgnn.identity.identity_graph import UnreachedColorWarning
-from idgnn.models.embedding import embed as by_chunks
+from idgnn.models import embedding as by_chunks
+from idgnn.models.embedding import as_bytes, embed_by_chunks
 from tests.laws import brute_force
 from tests.laws.graphs import CHANNELS, EDGE_DIM, as_pairs
 from tests.laws.graphs import queries as any_queries

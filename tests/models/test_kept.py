@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from idgnn import IDGNN, identity_graph
+from idgnn.identity.schedule import make_schedule
 from tests.models.small_graphs import IDENTITIES, IN, PAIRS, ladder, network
 
 
@@ -129,7 +130,8 @@ def test_an_identity_graph_that_is_gone_is_forgotten():
 def test_it_is_worked_out_once(monkeypatch):
     calls = []
     monkeypatch.setattr(
-        "idgnn.models.planner.build", lambda *given, times: calls.append(given) or identity_graph(*given)
+        "idgnn.models.planner.make_schedule",
+        lambda *given, **options: calls.append(given) or make_schedule(*given, **options),
     )
     data = ladder()
     model = network("gin")

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from idgnn.graphs import load as loading
 from idgnn.graphs.settings import FileSource
 from idgnn.graphs.synthetic import small_world
-from idgnn.models.embedding import embed as embedding
+from idgnn.identity.queries import Queries
 from idgnn.models.settings import ModelSettings
 from idgnn.training.callbacks import Callback
 from idgnn.training.train import train
@@ -64,8 +64,8 @@ def test_the_batch_size_changes_no_prediction(task):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_memory_changes_no_prediction(task, monkeypatch):
-    run, chunks, some = trained(task), [], embedding._some
-    monkeypatch.setattr(embedding, "_some", lambda *chunk: chunks.append(chunk) or some(*chunk))
+    run, chunks, some = trained(task), [], Queries.slice
+    monkeypatch.setattr(Queries, "slice", lambda *chunk: chunks.append(chunk) or some(*chunk))
     others = graphs_for(task, 6, seed=9)
     pairs = asked(run, others)
     expected = run.predict(others, pairs, device="cpu")

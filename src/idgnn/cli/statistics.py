@@ -10,7 +10,7 @@ from torch import Tensor
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.repeats import num_repeats
 from idgnn.identity.adjacency import is_symmetric
-from idgnn.identity.walks.blocks import connected_components
+from idgnn.identity.walks.components import connected_components
 from idgnn.tasks.part import Part
 
 MOST_CLASSES = 12  # of which the balance is shown one by one

@@ -82,12 +82,20 @@ class Cone:
 
 
 @dataclass(frozen=True)
-class RowEdges:
-    """Edges between rows of a cone, in any order."""
+class ChangedEdges:
+    """The edges between rows of a cone that carry a changed message in some round.
 
-    source: Tensor  # [edges] position among the rows
-    target: Tensor  # [edges]
-    edge: Tensor  # [edges] id in the graph
+    An edge from s to u does if the route `v -> s -> u -> r` has at most K steps.
+    """
+
+    into: Adjacency  # for each row its sources, and the ids of the edges in the graph
+    out: Adjacency  # for each row its targets, and the positions of the edges in `into`
+
+    @staticmethod
+    def none(like: Tensor) -> ChangedEdges:
+        """Of no rows."""
+        empty = Adjacency(like.new_zeros(1), like[:0], like[:0])
+        return ChangedEdges(empty, empty)
 
 
 def cones(graph: IndexedGraph, num_layers: int, queries: Queries) -> Iterator[Cone]:
@@ -137,11 +145,11 @@ def find_cone(graph: IndexedGraph, num_layers: int, queries: Queries) -> Cone:
     for step in range(steps // 2, steps):
         sources = (arrival == step).nonzero().flatten()
         targets = ((arrival > step) & (remaining < steps - step)).nonzero().flatten()
-        arrival[edges_between(graph, candidates, sources, targets).target] = step + 1
+        arrival[edges_between(graph, candidates, sources, targets)[1]] = step + 1
     for step in range((steps - 1) // 2, steps):
         targets = (remaining == step).nonzero().flatten()
         sources = ((remaining > step) & (arrival < steps - step)).nonzero().flatten()
-        remaining[edges_between(graph, candidates, sources, targets).source] = step + 1
+        remaining[edges_between(graph, candidates, sources, targets)[0]] = step + 1
     inside = arrival + remaining <= steps
     return Cone(key[inside], arrival[inside], remaining[inside], num_nodes, num_layers)
 
@@ -161,22 +169,25 @@ def ball(adjacency: Adjacency, start: Tensor, radius: int, num_nodes: int) -> tu
     return key, steps
 
 
-def changed_edges(graph: IndexedGraph, cone: Cone) -> Adjacency:
-    """For each row the in-edges that carry a changed message in some round, as positions of rows and ids of edges.
-
-    An edge from s to u does if the route `v -> s -> u -> r` has at most K steps.
-    """
+def changed_edges(graph: IndexedGraph, cone: Cone, gradients: bool = True) -> ChangedEdges:
+    """Finds them; without `gradients`, `out` is left empty."""
     parts = []
     for steps in range(int(cone.arrival.max()) + 1 if cone.arrival.numel() else 1):
         sources = (cone.arrival == steps).nonzero().flatten()
         targets = (cone.remaining < cone.num_layers - steps).nonzero().flatten()
         parts.append(edges_between(graph, cone, sources, targets))
-    source, target, edge = (torch.cat([getattr(part, name) for part in parts]) for name in ("source", "target", "edge"))
-    return group_edges(target, source, edge, cone.key.numel())
+    source, target, edge = (torch.cat(part) for part in zip(*parts, strict=True))
+    size = cone.key.numel()
+    into = group_edges(target, source, edge, size)
+    if not gradients:
+        return ChangedEdges(into, ChangedEdges.none(source).out)
+    position = torch.arange(source.numel(), device=source.device)
+    return ChangedEdges(into, group_edges(into.neighbor, groups(into.ptr, position.numel()), position, size))
 
 
-def edges_between(graph: IndexedGraph, cone: Cone, sources: Tensor, targets: Tensor) -> RowEdges:
-    """All edges from the rows `sources` to the rows `targets` (sorted positions) of the same color, in any order.
+def edges_between(graph: IndexedGraph, cone: Cone, sources: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """All edges from the rows `sources` to the rows `targets` (sorted positions) of the same color: the positions of
+    their ends, and their ids, in any order.
 
     A search from a row looks at the smaller of its number of neighbors and the number of rows at the other end, and
     each color searches from the end where that is less in all.
@@ -186,7 +197,7 @@ def edges_between(graph: IndexedGraph, cone: Cone, sources: Tensor, targets: Ten
     cheaper = from_source.work <= from_target.work  # [colors]
     here, there, edge = from_source.run(graph, cheaper, reverse=False)
     back, forth, other = from_target.run(graph, ~cheaper, reverse=True)
-    return RowEdges(torch.cat([here, forth]), torch.cat([there, back]), torch.cat([edge, other]))
+    return torch.cat([here, forth]), torch.cat([there, back]), torch.cat([edge, other])
 
 
 class _Search:
@@ -237,30 +248,49 @@ class ConeTable:
         color = self.cone.key // max(graph.num_nodes, 1)
         self.row_ptr = pointers(color, graph.num_nodes)  # the rows of each color
         first = self.row_ptr.index_select(0, color)  # [rows]
-        # Sources are counted from the first row of their color on, so that they stay right when rows are copied.
-        start, sources, ptrs, edges = 0, list[Tensor](), [first.new_zeros(1)], list[Tensor]()
+        # Rows are counted from the first row of their color on, so that they stay right when rows are copied; and
+        # positions of edges from its first edge on.
+        start, edge_start, into, out = 0, 0, list[tuple[Tensor, ...]](), list[tuple[Tensor, ...]]()
         for cone, changed in parts:
-            size, count = cone.key.numel(), changed.neighbor.numel()
-            row = groups(changed.ptr, count)
-            sources.append(changed.neighbor + start - first[start : start + size].index_select(0, row))
-            ptrs.append(changed.ptr[1:] + ptrs[-1][-1])
-            edges.append(changed.edge)
-            start += size
-        self.changed = Adjacency(torch.cat(ptrs), torch.cat(sources), torch.cat(edges))
+            size, count = cone.key.numel(), changed.into.neighbor.numel()
+            begin = first[start : start + size] - start
+            edge_begin = changed.into.ptr.index_select(0, begin)
+            into_row, out_row = groups(changed.into.ptr, count), groups(changed.out.ptr, count)
+            source = changed.into.neighbor - begin.index_select(0, into_row)
+            target = changed.out.neighbor - begin.index_select(0, out_row)
+            into.append((changed.into.ptr[1:] + edge_start, source, changed.into.edge))
+            out.append(
+                (changed.out.ptr[1:] + edge_start, target, changed.out.edge - edge_begin.index_select(0, out_row))
+            )
+            start, edge_start = start + size, edge_start + count
+        self.changed = ChangedEdges(_joined(into), _joined(out))
 
-    def take(self, queries: Queries) -> tuple[Cone, Adjacency]:
+    def take(self, queries: Queries) -> tuple[Cone, ChangedEdges]:
         """The rows of these queries, and the changed edges between them; every color was one of the roots."""
         colors, table = torch.unique(queries.color), self.cone
         first = self.row_ptr.index_select(0, colors)
         count = self.row_ptr.index_select(0, colors + 1) - first
         number, row = spread(first, count)
         key, arrival, remaining = (each.index_select(0, row) for each in (table.key, table.arrival, table.remaining))
-        owner, position = self.changed.expand(row)
         begin = (count.cumsum(0) - count).index_select(0, number)  # [rows] the first row of the color
-        source = self.changed.neighbor.index_select(0, position) + begin.index_select(0, owner)
-        ptr = torch.cat([row.new_zeros(1), self.changed.degree_of(row).cumsum(0)])
-        changed = Adjacency(ptr, source, self.changed.edge.index_select(0, position))
-        return Cone(key, arrival, remaining, table.num_nodes, table.num_layers), changed
+        into = _copied(self.changed.into, row, begin, None)
+        out = _copied(self.changed.out, row, begin, into.ptr.index_select(0, begin))
+        return Cone(key, arrival, remaining, table.num_nodes, table.num_layers), ChangedEdges(into, out)
+
+
+def _joined(parts: list[tuple[Tensor, ...]]) -> Adjacency:
+    ptr, neighbor, edge = (torch.cat(part) for part in zip(*parts, strict=True))
+    return Adjacency(torch.cat([ptr.new_zeros(1), ptr]), neighbor, edge)
+
+
+def _copied(table: Adjacency, row: Tensor, begin: Tensor, edge_begin: Tensor | None) -> Adjacency:
+    """The lists of some rows, whose neighbors are counted from row `begin` on, and edges from `edge_begin` on."""
+    owner, position = table.expand(row)
+    neighbor = table.neighbor.index_select(0, position) + begin.index_select(0, owner)
+    edge = table.edge.index_select(0, position)
+    if edge_begin is not None:
+        edge += edge_begin.index_select(0, owner)
+    return Adjacency(torch.cat([row.new_zeros(1), table.degree_of(row).cumsum(0)]), neighbor, edge)
 
 
 def row_bounds(graph: IndexedGraph, num_layers: int, queries: Queries) -> tuple[Tensor, Tensor, Tensor]:

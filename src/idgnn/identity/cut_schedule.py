@@ -56,26 +56,26 @@ class StackedRound:
         self.sources, self.targets, exchange = sources, targets, round_.exchange
         self.plain_blocks = _blocks_before(sources, round_.split)
         self.previous = cutter.field(targets, round_.previous, sources)
+        changes = [] if exchange is None else [exchange.changes]
+        sent = [messages.back.degree for messages in (round_.plain, *changes, round_.colored)]  # by each source
+        self.sent = cutter.field(sources, torch.cat(sent))
         self.exchange = None
-        if exchange is not None:
+        if exchange is None:
+            self.plain = StackedMessages(round_.plain, 0, sources, targets, cutter)
+        else:
             self.exchange = StackedExchange(round_, exchange, sources, targets, nodes, cutter)
-            return
-        sent = torch.cat([round_.plain.back.degree, round_.colored.back.degree])  # by each source
-        self.sent = cutter.field(sources, sent)
-        self.plain = StackedMessages(round_.plain, 0, sources, targets, cutter)
         self.colored = StackedMessages(round_.colored, round_.split, sources, targets, cutter)
 
     def cut(self, cut: Cut) -> Round:
         """The round of the graphs that were cut out."""
         split = sum(cut.sizes[self.sources.number][: self.plain_blocks])
         num_sources, num_targets = cut.size(self.sources), cut.size(self.targets)
-        exchange = None
+        sent, exchange = cut[self.sent], None
         if self.exchange is None:
-            sent = cut[self.sent]
-            plain, colored = self.plain.cut(cut, 0, sent[:split]), self.colored.cut(cut, split, sent[split:])
+            plain = self.plain.cut(cut, 0, sent[:split])
         else:
-            plain, exchange = self.exchange.cut(cut)
-            colored = _no_messages(num_sources - split, num_targets, plain.source)
+            plain, exchange = self.exchange.cut(cut, split, sent)
+        colored = self.colored.cut(cut, split, sent[split:])
         return Round(num_sources, num_targets, split, plain, colored, cut[self.previous], exchange)
 
 
@@ -93,15 +93,13 @@ class StackedExchange:
         self.twin = cutter.field(sources, torch.cat([every, exchange.twin]), sources)
         self.base = cutter.field(targets, exchange.base, bases)
         self.received = cutter.field(targets, exchange.received)
-        self.sent = cutter.field(sources, torch.cat([round_.plain.back.degree, exchange.changes.back.degree]))
         self.plain = StackedMessages(round_.plain, 0, sources, bases, cutter)
         self.changes = StackedMessages(exchange.changes, num_plain, sources, targets, cutter)
 
-    def cut(self, cut: Cut) -> tuple[Messages, Exchange]:
-        """Those of the graphs that were cut out."""
+    def cut(self, cut: Cut, split: int, sent: Tensor) -> tuple[Messages, Exchange]:
+        """Those of the graphs that were cut out, of whose sources those from `split` on are colored."""
         first = sum(cut.sizes[self.sources.number][: self.plain_blocks])
-        sent = cut[self.sent]
-        changes = self.changes.cut(cut, first, sent[first:])
+        changes = self.changes.cut(cut, first, sent[first:split])
         exchange = Exchange(first, cut[self.twin][first:], cut[self.base], changes, cut[self.received], cut[self.node])
         return self.plain.cut(cut, 0, sent[:first]), exchange
 
@@ -133,12 +131,6 @@ class StackedMessages:
             Adjacency(_pointers(sent), cut[self.target], cut[self.position]),
             self.hubs,  # those of all graphs: reading it off the batch would make the CPU wait for the GPU
         )
-
-
-def _no_messages(num_sources: int, num_targets: int, like: Tensor) -> Messages:
-    none = like[:0]
-    back = Adjacency(like.new_zeros(num_sources + 1), none, none)
-    return Messages(none, like.new_zeros(num_targets + 1), none, back, False)
 
 
 def _blocks_before(space: Space, position: int) -> int:

@@ -27,7 +27,7 @@ from idgnn.identity.adjacency import (
     incoming,
     pointers,
 )
-from idgnn.identity.cone import Cone, changed_edges, cones, empty_cone, join
+from idgnn.identity.cone import ChangedEdges, Cone, changed_edges, cones, empty_cone, join
 from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.queries import Queries
 
@@ -65,10 +65,10 @@ class Exchange:
     messages, is that of the *bases* of the round, the targets of :attr:`Round.plain`.
     """
 
-    num_plain: int  # sources [:num_plain] are plain rows; those behind have states of their own
+    num_plain: int  # sources [:num_plain] are plain rows; those behind have states of their own, colored ones last
     twin: Tensor  # [own sources] the plain source row of the same node
     base: Tensor  # [targets] the base of the same node
-    changes: Messages  # from own sources, counted from `num_plain` on
+    changes: Messages  # from own sources that are not colored, counted from `num_plain` on
     received: Tensor  # [targets] the number of messages into the node
     node: Tensor  # [bases]
 
@@ -83,7 +83,7 @@ class Round:
     plain: Messages
     colored: Messages  # its sources are counted from `split` on
     previous: Tensor  # [targets] the source row that holds the target's own state before this round
-    exchange: Exchange | None = None  # then `plain` leads to bases, and `colored` is empty
+    exchange: Exchange | None = None  # then `plain` leads to bases
 
     @property
     def has_color(self) -> bool:
@@ -125,7 +125,7 @@ def make_schedule(
     *,
     exchange: bool | None,
     cone: Cone | None = None,
-    changed: Adjacency | None = None,
+    changed: ChangedEdges | None = None,
     plain_known: bool = False,
     gradients: bool = True,
     check: Callable[[int, int], None] | None = None,
@@ -150,11 +150,11 @@ def make_schedule(
     else:
         inside = queries
     cone = join(cones(graph, num_layers, inside)) if cone is None else cone
-    changed = changed_edges(graph, cone) if changed is None else changed
+    changed = changed_edges(graph, cone, gradients) if changed is None else changed
     builder = _Builder(graph, cone, changed, exchange, plain_known, gradients)
     if check is not None:
-        received = changed.neighbor if builder.exchange else graph.into.degree_of(cone.node).sum()
-        messages = received.numel() if builder.exchange else int(received)
+        direct = graph.into.degree_of(cone.node).sum()
+        messages = changed.into.neighbor.numel() if builder.exchange else int(direct)
         check(queries.node.numel() + cone.key.numel(), messages)
     place, there = cone.find(queries)
     return builder.backwards(torch.where(there, place + graph.num_nodes, queries.node))
@@ -162,8 +162,7 @@ def make_schedule(
 
 def plain_schedule(graph: IndexedGraph, nodes: Tensor, num_layers: int) -> Schedule:
     """The plain states of some nodes."""
-    none = graph.key[:0]
-    rows = empty_cone(graph, num_layers), Adjacency(none.new_zeros(1), none, none)
+    rows = empty_cone(graph, num_layers), ChangedEdges.none(graph.key)
     return _Builder(graph, *rows, exchange=False, plain_known=False, gradients=True).backwards(nodes)
 
 
@@ -174,7 +173,7 @@ class _Builder:
         self,
         graph: IndexedGraph,
         cone: Cone,
-        changed: Adjacency,
+        changed: ChangedEdges,
         exchange: bool | None,
         plain_known: bool,
         gradients: bool,
@@ -216,8 +215,13 @@ class _Builder:
         into = self.graph.into
         owner, position = into.expand(self.node.index_select(0, targets))
         source = into.neighbor.index_select(0, position)
-        changed, place, _ = self._changes(targets, depth, position_of=True)
-        source[place] = changed + self.num_nodes
+        changed, target, place = self._changes(targets, depth)
+        # Where a changed message is among all messages into all targets: behind those into earlier ones.
+        count = into.degree_of(self.node.index_select(0, targets))
+        first = (count.cumsum(0) - count).index_select(0, target)
+        begin = into.ptr.index_select(0, self.node.index_select(0, targets.index_select(0, target)))
+        edge = self.changed.into.edge.index_select(0, place)
+        source[first + self.graph.position_of_edge.index_select(0, edge) - begin] = changed + self.num_nodes
         previous = self._previous(targets, depth)
         sources, (source, previous) = self._ordered(source, previous)
         edge = into.edge.index_select(0, position)
@@ -226,7 +230,7 @@ class _Builder:
     def _exchanged(self, targets: Tensor, depth: int) -> tuple[Round, Tensor]:
         """Every row receives the sum of its node's plain row, and the messages that differ."""
         into, num_nodes = self.graph.into, self.num_nodes
-        changed, owner, edge = self._changes(targets, depth)
+        changed, owner, position_in = self._changes(targets, depth)
         previous = self._previous(targets, depth)
         nodes = self.node.index_select(0, targets)
         own = torch.cat([changed + num_nodes, previous])
@@ -254,33 +258,53 @@ class _Builder:
                     heard_place, number, into.edge.index_select(0, position), num_plain, bases.numel(), self.gradients
                 )
             twin = torch.searchsorted(sources[:num_plain], self.node.index_select(0, sources[num_plain:]))
-        own_sources = num_sources - num_plain
-        changes = group_messages(source - num_plain, owner, edge, own_sources, targets.numel(), self.gradients)
-        none = nodes[:0]
-        plain = plain or group_messages(none, none, none, num_plain, 0, self.gradients)
-        no_color = group_messages(none, none, none, num_sources - split, targets.numel(), self.gradients)
+        plain = plain or _no_messages(nodes, num_plain, 0)
+        rows, count = sources[num_plain:] - num_nodes, targets.numel()
+        changes, colored = self._split_changes(source - num_plain, owner, position_in, rows, split - num_plain, count)
         exchange = Exchange(num_plain, twin, base, changes, into.degree_of(nodes), bases)
-        return Round(num_sources, targets.numel(), split, plain, no_color, previous, exchange), sources
+        return Round(num_sources, count, split, plain, colored, previous, exchange), sources
 
-    def _changes(self, targets: Tensor, depth: int, position_of: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-        """The changed messages into target rows: the cone row that sends each, its target, and its edge.
+    def _split_changes(
+        self, source: Tensor, target: Tensor, position: Tensor, rows: Tensor, split: int, num_targets: int
+    ) -> tuple[Messages, Messages]:
+        """The changed messages of sources that are not colored and of colored ones, from `split` on.
 
-        With `position_of`, in place of the target its position among all messages into all targets.
+        They come sorted by target, as positions among the changed edges `into` rows; `rows` are the rows that send.
         """
+        is_colored = source >= split
+        edge = self.changed.into.edge.index_select(0, position)
+        chosen = (~is_colored).nonzero().flatten(), is_colored.nonzero().flatten()
+        found = []
+        for kept, first, last in ((chosen[0], 0, split), (chosen[1], split, rows.numel())):
+            ptr = pointers(target.index_select(0, kept), num_targets)
+            back = self._sent(position.index_select(0, kept), target.index_select(0, kept), rows[first:last])
+            ptrs = (ptr, back.ptr) if self.gradients else (ptr,)
+            hubs = _has_hubs(kept.numel(), *ptrs)
+            found.append(Messages(source.index_select(0, kept) - first, ptr, edge.index_select(0, kept), back, hubs))
+        return found[0], found[1]
+
+    def _sent(self, position: Tensor, target: Tensor, rows: Tensor) -> Adjacency:
+        """Changed messages, given by their positions, sorted by the row that sends them: nothing is sorted for it."""
+        if not self.gradients:
+            return Adjacency(rows[:0], rows[:0], rows[:0])
+        number = position.new_full((self.changed.into.edge.numel(),), -1)
+        number[position] = torch.arange(position.numel(), device=position.device)
+        owner, place = self.changed.out.expand(rows)
+        message = number.index_select(0, self.changed.out.edge.index_select(0, place))
+        there = (message >= 0).nonzero().flatten()
+        message = message.index_select(0, there)
+        ptr = pointers(owner.index_select(0, there), rows.numel())
+        return Adjacency(ptr, target.index_select(0, message), message)
+
+    def _changes(self, targets: Tensor, depth: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The changed messages into target rows: the cone row that sends each, its target, and its position."""
         num_plain = int((targets < self.num_nodes).sum())
         rows = targets[num_plain:] - self.num_nodes  # plain rows come first, and receive from plain rows alone
-        owner, position = self.changed.expand(rows)
-        source = self.changed.neighbor.index_select(0, position)
+        owner, position = self.changed.into.expand(rows)
+        source = self.changed.into.neighbor.index_select(0, position)
         there = (self.cone.arrival.index_select(0, source) <= depth).nonzero().flatten()
         source, owner, position = (each.index_select(0, there) for each in (source, owner, position))
-        edge = self.changed.edge.index_select(0, position)
-        if not position_of:
-            return source, owner + num_plain, edge
-        into = self.graph.into
-        count = into.degree_of(self.node.index_select(0, targets))
-        first = (count.cumsum(0) - count)[num_plain:].index_select(0, owner)
-        begin = into.ptr.index_select(0, self.cone.node.index_select(0, rows.index_select(0, owner)))
-        return source, first + self.graph.position_of_edge.index_select(0, edge) - begin, edge
+        return source, owner + num_plain, position
 
     def _ordered(self, *rows: Tensor) -> tuple[Tensor, list[Tensor]]:
         """The different rows among these, plain ones first and colored ones last, and the place of each among them."""
@@ -428,6 +452,12 @@ def group_messages(
         return Messages(source, ptr, edge, back, _has_hubs(source.numel(), ptr, back.ptr))
     none = source[:0]
     return Messages(source, ptr, edge, Adjacency(none, none, none), _has_hubs(source.numel(), ptr))
+
+
+def _no_messages(like: Tensor, num_sources: int, num_targets: int) -> Messages:
+    none = like[:0]
+    back = Adjacency(like.new_zeros(num_sources + 1), none, none)
+    return Messages(none, like.new_zeros(num_targets + 1), none, back, False)
 
 
 def _has_hubs(num_messages: int, *ptrs: Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""How many walks of each length join the two nodes of a pair: ID-GNN-Fast for edge tasks."""
+"""How many walks of each length connect the two nodes of a pair: ID-GNN-Fast for edge tasks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import torch
 from torch import Tensor
 
 from idgnn.identity.checks import check_count_options, check_edge_index, check_pairs
+from idgnn.identity.cycle_counts import check_exact
 from idgnn.identity.walks.columns import chunks, columns, on_rows
-from idgnn.identity.walks.exact_counts import check_exact
-from idgnn.identity.walks.graph import walk_graph
+from idgnn.identity.walks.matrix import walk_graph
 
-# A state before and after a step, and its copy in double precision.
-_BYTES = 8 + 8 + 8
+_BYTES = 8 + 8 + 8  # for each number of a state: before and after a step, and a copy in float64
 
 
 def walk_counts(
@@ -39,10 +38,10 @@ def walk_counts(
         progress: show a progress bar.
 
     Returns:
-        `[num_pairs, length]` in float64. Counts below 2^53 are exact, and a warning tells when one is not.
+        `[num_pairs, length]` in float64. Counts below 2^53 are exact; a warning says when a count reaches that.
 
     Example:
-        One walk of two steps joins the ends of a path, and two of four:
+        One walk of two steps connects the ends of a path, and two walks of four steps do:
 
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         >>> walk_counts(path, num_nodes=3, pairs=torch.tensor([[0], [2]]), length=4)
@@ -57,10 +56,10 @@ def walk_counts(
         reader, root = root, reader
 
     roots = torch.zeros(num_nodes, dtype=torch.bool, device=edge_index.device).index_fill(0, root, True)
-    graph = walk_graph(edge_index, num_nodes, roots, length)
+    graph = walk_graph(edge_index, num_nodes, roots)
     reader, root = graph.row[reader], graph.row[root]
     block = torch.cat([torch.arange(graph.num_rows, device=root.device) - graph.slot, root.new_full((1,), -1)])
-    pair = (block[reader] == block[root]).nonzero().flatten()  # no walk joins the others
+    pair = (block[reader] == block[root]).nonzero().flatten()  # no walk connects the others
     pair = pair[root[pair].argsort()]
     root_of_pair = root[pair]
     counts = torch.zeros(root.numel(), length, dtype=torch.float64, device=root.device)
@@ -69,10 +68,10 @@ def walk_counts(
         low, high = torch.searchsorted(root_of_pair, ends).tolist()
         if low == high:
             continue
-        asked = pair[low:high]
-        place = (reader[asked] - chunk.start) * chunk.width + graph.slot[root[asked]] - chunk.first
+        queried = pair[low:high]
+        place = (reader[queried] - chunk.start) * chunk.width + graph.slot[root[queried]] - chunk.first
         matrix, other = (backward, forward) if transposed else (forward, backward)
-        for power, state in enumerate(columns(matrix, other, graph.slot, chunk, length)):  # [rows, width]
-            counts[asked, power] = state.view(-1)[place].double()
+        for power, state in enumerate(columns(graph, chunk, matrix, other, length)):  # [rows, width]
+            counts[queried, power] = state.view(-1)[place].double()
     check_exact(counts, "walk counts", "as features of a network, take counts.log1p()")
     return counts

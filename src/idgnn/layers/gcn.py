@@ -23,6 +23,7 @@ class IdentityGCN(SumOperator):
 
     self_loops = True
     takes_edge_weight = True
+    linear = True
 
     def __init__(self, in_channels: int, out_channels: int, identity: bool = True, bias: bool = True) -> None:
         super().__init__()

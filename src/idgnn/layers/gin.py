@@ -21,6 +21,8 @@ class IdentityGIN(SumOperator):
             + \sum_{s \in \mathcal{N}(u)} \mathbf{W}_{\mathbb{1}[s = v]} \mathbf{h}_s + \mathbf{b}\Big) + \mathbf{c}
     """
 
+    linear = True
+
     def __init__(
         self, in_channels: int, out_channels: int, identity: bool = True, bias: bool = True, eps: float = 0.0
     ) -> None:
@@ -41,7 +43,8 @@ class IdentityGIN(SumOperator):
 
     def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
         """Adds the own state, and applies the rest of the MLP."""
-        return self.lin_out((total + self.lin((1 + self.eps) * x if self.eps else x)).relu())
+        own = x.index_select(0, round_.previous)
+        return self.lin_out((total + self.lin((1 + self.eps) * own if self.eps else own)).relu())
 
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """As every layer that sums; but W may act on sums or on summands, is applied to whichever are fewer,

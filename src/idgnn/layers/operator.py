@@ -54,6 +54,7 @@ class Operator(nn.Module, ABC):
 class PlainRound:
     """A round of a layer that sums, on plain rows alone: what rows with states of their own take over from it."""
 
+    states: Tensor  # [plain rows, in_channels]
     sent: Tensor  # [plain rows, channels] the message of each
     total: Tensor  # [bases, channels] the sum of the messages into each
 
@@ -77,9 +78,12 @@ class SumOperator(Operator):
     def message(self, x: Tensor, colored: bool) -> Tensor:
         """What rows send: `[rows, in_channels]` to `[rows, channels]`."""
 
+    linear: ClassVar[bool] = False
+    """Whether messages are linear in the states, so that sums of states may be transformed in place of states."""
+
     @abstractmethod
     def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
-        """The result, from sums `[targets, channels]` and the targets' own states `[targets, in_channels]`."""
+        """The result, from sums `[targets, channels]` and the states of the sources `[sources, in_channels]`."""
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
@@ -94,12 +98,12 @@ class SumOperator(Operator):
         total = gather_sum(self.message(plain, False), round_.plain, edge_weight=weight)
         if round_.has_color:
             total = gather_sum(self.message(colored, True), round_.colored, edge_weight=weight, base=total)
-        return self.combine(total, x.index_select(0, round_.previous), round_)
+        return self.combine(total, x, round_)
 
     def plain_round(self, x: Tensor, messages: Messages, weight: Tensor | None) -> PlainRound:
         """Messages and sums of plain rows."""
         sent = self.message(x, False)
-        return PlainRound(sent, gather_sum(sent, messages, edge_weight=weight))
+        return PlainRound(x, sent, gather_sum(sent, messages, edge_weight=weight))
 
     def exchanged(
         self, plain: PlainRound, x: Tensor, round_: Round, exchange: Exchange, weight: Tensor | None
@@ -108,8 +112,15 @@ class SumOperator(Operator):
         _, own, colored = x.split(
             [exchange.num_plain, round_.split - exchange.num_plain, round_.num_sources - round_.split]
         )
-        sent = torch.cat([self.message(own, False), self.message(colored, True)])
-        change = sent - plain.sent.index_select(0, exchange.twin)
-        base = plain.total.index_select(0, exchange.base)
-        total = gather_sum(change, exchange.changes, edge_weight=weight, base=base)
-        return self.combine(total, x.index_select(0, round_.previous), round_)
+        twin, colored_twin = exchange.twin.split([own.size(0), colored.size(0)])
+        total = plain.total.index_select(0, exchange.base)
+        if self.linear and round_.num_targets < own.size(0):
+            change = own - plain.states.index_select(0, twin)
+            total = total + self.message(gather_sum(change, exchange.changes, edge_weight=weight), False)
+        elif exchange.changes.source.numel():
+            change = self.message(own, False) - plain.sent.index_select(0, twin)
+            total = gather_sum(change, exchange.changes, edge_weight=weight, base=total)
+        if round_.has_color:
+            change = self.message(colored, True) - plain.sent.index_select(0, colored_twin)
+            total = gather_sum(change, round_.colored, edge_weight=weight, base=total)
+        return self.combine(total, x, round_)

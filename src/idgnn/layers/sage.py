@@ -58,7 +58,7 @@ class IdentitySAGE(SumOperator):
         """`U [aggregate, h_u]`."""
         if self.aggr == "mean":
             total = total / round_.received.clamp(min=1).unsqueeze(-1)
-        return self.lin_out(torch.cat([total, x], dim=-1))
+        return self.lin_out(torch.cat([total, x.index_select(0, round_.previous)], dim=-1))
 
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """As every layer that sums, or with maxima in place of sums."""
@@ -68,4 +68,4 @@ class IdentitySAGE(SumOperator):
         best = gather_max(self.message(plain, False), round_.plain)
         if round_.has_color:
             best = gather_max(self.message(colored, True), round_.colored, base=best)
-        return self.combine(best, x.index_select(0, round_.previous), round_)
+        return self.combine(best, x, round_)

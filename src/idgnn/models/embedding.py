@@ -270,7 +270,7 @@ class _KeptNetwork:
                 sent = values.new_empty(states.size(0), values.size(1))
             sent[some] = values
         assert sent is not None
-        self.rounds.append(PlainRound(sent, torch.empty_like(sent)))
+        self.rounds.append(PlainRound(states, sent, torch.empty_like(sent)))
         return sent
 
     def _plain_part(self, layer: int, states: Tensor, sent: Tensor | None, nodes: Tensor) -> Tensor:
@@ -288,7 +288,7 @@ class _KeptNetwork:
         round_ = split_round((source, owner, edge), nodes, size, size, gradients=False)
         total = gather_sum(sent, round_.plain, edge_weight=self.weight)
         self.rounds[layer].total[nodes] = total
-        return cast(SumOperator, operator).combine(total, states.index_select(0, nodes), round_)
+        return cast(SumOperator, operator).combine(total, states, round_)
 
     def _cost(self, rows: Tensor, between: Tensor, edges: Tensor) -> Tensor:
         """Bytes of chunks with so many rows, edges looked at between them, and edges into them."""

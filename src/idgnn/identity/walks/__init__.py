@@ -1,1 +1,1 @@
-"""How walks are counted: exactly, in bounded memory, for one large graph or many small ones at once."""
+"""Exact powers of the adjacency matrix in bounded memory, for one large graph or many small ones at once."""

@@ -8,28 +8,27 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from idgnn.identity.walks.graph import WalkGraph
-from idgnn.identity.walks.operator import WalkOperator
+from idgnn.identity.walks.matrix import WalkGraph, WalkMatrix
 
 # Columns are padded to whole vector registers of a processor.
 _ALIGN = 8
-# Blocks of unequal widths share a chunk while that wastes fewer numbers than another chunk costs in calls.
+# Blocks of unequal widths share a chunk while the padding that this takes costs less than the calls for another chunk.
 _PADDING = 2**14
-# On a CPU the states of a chunk should stay in a cache: small blocks in that of a core (1 MiB for each state in
-# single precision), the columns of one large block in that of all cores (8 MiB). A GPU wants all it may have.
-_SMALL_BLOCKS_ON_CPU = 2**18
-_LARGE_BLOCK_ON_CPU = 2**21
+# On a CPU the states of a chunk should stay in the cache (2 MiB each), but products with few columns are slow. On a GPU
+# a chunk takes all the memory that it may.
+_NUMBERS_ON_CPU = 2**18
+_COLUMNS_ON_CPU = 64
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some columns of whole blocks: all columns of one or more blocks, or a part of the columns of one block."""
+    """All columns of one or more blocks, or a part of the columns of one block."""
 
     start: int  # the rows of the blocks
     stop: int
     first: int  # the roots, as rows counted from start
     last: int
-    width: int  # columns: column c holds, in each block, its root in slot first + c
+    width: int  # columns: column c belongs, in each block, to its root in slot first + c
     blocks: int
     only_roots: bool  # whether every row from first to last has a column
 
@@ -42,26 +41,27 @@ class Chunk:
 def chunks(graph: WalkGraph, memory: int, bytes_per_number: int) -> list[Chunk]:
     """Cuts the columns of all roots into chunks whose states take at most `memory` bytes, or else a single column.
 
-    Several small blocks share the columns of a chunk, since no walk joins them; one large block takes several chunks.
+    Small blocks share the columns of a chunk, since no walk connects them; one large block takes several chunks.
     """
-    numbers = together = max(1, memory // bytes_per_number)
+    most = numbers = max(1, memory // bytes_per_number)
     if graph.size.device.type == "cpu":
-        numbers, together = min(numbers, _LARGE_BLOCK_ON_CPU), min(numbers, _SMALL_BLOCKS_ON_CPU)
+        numbers = min(most, _NUMBERS_ON_CPU)
     ptr, roots = graph.block_ptr.cpu(), graph.block_roots.cpu()
     root_ptr = torch.cat([roots.new_zeros(1), roots.cumsum(0)])
     plan: list[Chunk] = []
-    for width, begin, end in _equal_widths(roots, ptr, together):
+    for width, begin, end in _equal_widths(roots, ptr, numbers):
         while begin < end:
             start = int(ptr[begin])
             # As many blocks as fit, and at least one.
-            fitting = int(torch.searchsorted(ptr, start + together // width, right=True)) - 1
+            fitting = int(torch.searchsorted(ptr, start + numbers // width, right=True)) - 1
             after = min(max(fitting, begin + 1), end)
             rows = int(ptr[after]) - start
             if rows * width <= numbers:
                 only_roots = int(root_ptr[after] - root_ptr[begin]) == rows
                 plan.append(Chunk(start, start + rows, 0, rows, width, after - begin, only_roots))
             else:
-                plan.extend(_parts(start, rows, int(roots[begin]), max(1, numbers // rows)))
+                columns_at_once = min(most // rows, max(numbers // rows, _COLUMNS_ON_CPU))
+                plan.extend(_parts(start, rows, int(roots[begin]), max(1, columns_at_once)))
             begin = after
     return plan
 
@@ -95,7 +95,7 @@ def _parts(start: int, rows: int, roots: int, width: int) -> Iterator[Chunk]:
 
 def on_rows(
     graph: WalkGraph, plan: list[Chunk], description: str, progress: bool
-) -> Iterator[tuple[Chunk, WalkOperator, WalkOperator]]:
+) -> Iterator[tuple[Chunk, WalkMatrix, WalkMatrix]]:
     """Each chunk with A and its transpose on its rows, which the chunks of one block share."""
     work: Iterable[Chunk] = plan
     if progress:
@@ -113,24 +113,20 @@ def on_rows(
 
 
 def columns(
-    matrix: WalkOperator, transposed: WalkOperator, slot: Tensor, chunk: Chunk, powers: int
+    graph: WalkGraph, chunk: Chunk, matrix: WalkMatrix, transposed: WalkMatrix, powers: int
 ) -> Iterator[Tensor]:
-    """The chunk's columns of M, M^2, ..., each `[rows, width]`, in single precision as long as that is exact."""
-    roots = slice(chunk.first, chunk.last)
+    """The chunk's columns of M, M^2, ..., each `[rows, width]`, in float32 as long as that is exact."""
     low, high = int(transposed.ptr[chunk.first]), int(transposed.ptr[chunk.last])
-    column = slot.index_select(0, transposed.row[low:high]) - chunk.first
+    column = graph.slot.index_select(0, transposed.row[low:high]) - chunk.first
     entry = transposed.entry[low:high]
     place = transposed.column[low:high] * chunk.width + column
     if not chunk.only_roots:
         wanted = column < chunk.width
         place, entry = place[wanted], entry[wanted]
-    single = int(matrix.single[roots].min())
-    dtype = torch.float32 if single >= 1 else torch.float64
-    state = torch.zeros(matrix.single.numel(), chunk.width, dtype=dtype, device=entry.device)
+    dtype = torch.float32 if graph.single_powers >= 1 else torch.float64
+    state = torch.zeros(chunk.stop - chunk.start, chunk.width, dtype=dtype, device=entry.device)
     state.view(-1)[place] = entry.to(dtype)
     yield state
     for power in range(2, powers + 1):
-        if power > single:
-            state = state.double()
-        state = matrix @ state
+        state = matrix @ (state if power <= graph.single_powers else state.double())
         yield state

@@ -1,9 +1,9 @@
-r"""The aggregations that carry almost all of the time: sums, maxima and attention over incoming messages.
+r"""Sums, maxima and attention over incoming messages, which take almost all of the time of a layer.
 
-They read the messages where they stand instead of copying them to the edges first. On a CPU that is what
-`embedding_bag` and PyTorch's reduction by sparse rows do: many times faster than gathering and scattering. On a GPU it
-is what the kernels of :mod:`idgnn.layers.aggregation.kernels` do. The `*_plain` twins say what is computed, for the
-tests. All that leads to a kernel, forward and backward, is a custom operator, so that `torch.compile` takes it as is.
+They read the states of the sources in place instead of copying them to the edges first: on a CPU by `embedding_bag` and
+PyTorch's sparse reduction, many times faster than gathering and scattering, on a GPU by the kernels of
+:mod:`idgnn.layers.aggregation.kernels`. The functions `*_plain` are the references of the tests. Whatever calls a
+kernel, forward or backward, is a custom operator, so that `torch.compile` does not trace into it.
 """
 
 from idgnn.layers.aggregation.maxima import gather_max

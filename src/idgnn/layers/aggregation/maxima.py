@@ -9,16 +9,15 @@ from torch import Tensor
 
 from idgnn.identity.adjacency import groups
 from idgnn.identity.schedule import Messages
-from idgnn.layers.aggregation.available import has_kernels, kernels_on
-from idgnn.layers.aggregation.promotion import alike
+from idgnn.layers.aggregation.dispatch import has_kernels, kernels_on, promote_dtypes
 
 
 def gather_max(x: Tensor, messages: Messages, *, base: Tensor | None = None) -> Tensor:
     r""":math:`\mathbf{y}_t = \max(\mathbf{b}_t, \max_{s \to t} \mathbf{x}_s)`, where `x` and `base` are not negative.
 
-    Without a base, a target that hears nothing gets zero; of equal values the base wins.
+    Without a base, a target that receives no message gets zero. Among equal values the gradient goes to the base.
     """
-    x, base = alike(x, base)
+    x, base = promote_dtypes(x, base)
     back = messages.back
     ways = (messages.source, messages.ptr, back.neighbor, back.ptr, back.edge)
     return _gather_max(x, base, *ways, messages.hubs)[0]
@@ -46,7 +45,7 @@ def _gather_max(
     back_order: Tensor,
     hubs: bool,
 ) -> tuple[Tensor, Tensor]:
-    """The maximum, and the message that it came in: -1 for the base; where there is nothing, no message's number."""
+    """The maximum, and the number of the message with it: -1 for the base; unspecified where there is no message."""
     if source.numel() == 0:
         value = x.new_zeros(ptr.numel() - 1, x.size(1))
         if base is not None:
@@ -65,13 +64,13 @@ def _max_on_cpu(x: Tensor, source: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]
     ones, size = x.new_ones(source.numel()), (ptr.numel() - 1, x.size(0))
     with warnings.catch_warnings(action="ignore"):  # PyTorch calls its sparse rows a beta feature, once a process
         matrix = torch.sparse_csr_tensor(ptr, source, ones, size, check_invariants=False)
-    with torch.enable_grad():  # only then does it say where a maximum came from
+    with torch.enable_grad():  # only then are the positions of the maxima returned
         value, winner = torch.ops.aten._sparse_mm_reduce_impl(matrix, x.detach().requires_grad_(), "amax")
     return value.detach(), winner.int()
 
 
 def _max_and_winner(x: Tensor, source: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
-    """Where there is neither a kernel nor what PyTorch has for the CPU alone: of equal messages the first wins."""
+    """Without a kernel and not on a CPU: among equal messages the first is taken."""
     sent, target = x.index_select(0, source), groups(ptr, source.numel())
     value = _highest(sent, target, ptr.numel() - 1)
     number = torch.arange(source.numel(), device=x.device).unsqueeze(-1).expand_as(sent)
@@ -111,13 +110,13 @@ def _to_winners(
     back_order: Tensor,
     hubs: bool,
 ) -> Tensor:
-    """For each source the sum of the gradients of the maxima that it won."""
+    """For each source the sum of the gradients of the maxima that its messages are."""
     if has_kernels(grad.device) and not torch.is_grad_enabled():  # the kernel has no gradient of its own
         return _to_winners_once(grad, winner, back_target, back_ptr, back_order, hubs)
     none = grad.new_zeros(back_ptr.size(0) - 1, grad.size(1))
     if source.numel() == 0:
         return none
-    # Where no message won, any row will do: its gradient is zeroed.
+    # Where no message is the maximum the gradient is zero, so any row is right.
     grad = grad * ((winner >= 0) & (ptr.diff() > 0).unsqueeze(-1))
     return none.scatter_add(0, source[winner.clamp(0, source.numel() - 1)], grad)
 

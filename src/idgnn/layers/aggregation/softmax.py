@@ -1,4 +1,4 @@
-r"""The weights of attention: a softmax over the messages of each target, whether plain or colored."""
+r"""The weights of attention: a softmax over the plain and colored messages of each target."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch.nn.functional import leaky_relu
 
 from idgnn.identity.adjacency import groups
 from idgnn.identity.schedule import Messages, Round
-from idgnn.layers.aggregation.available import has_kernels
+from idgnn.layers.aggregation.dispatch import has_kernels
 
 
 def attention(gives: list[Tensor], asks: Tensor, round_: Round, slope: float) -> list[Tensor]:
@@ -23,7 +23,7 @@ def attention(gives: list[Tensor], asks: Tensor, round_: Round, slope: float) ->
     Returns:
         The weights of plain messages `[messages, heads]` and, if there are any, of colored ones.
     """
-    if asks.dtype in (torch.bfloat16, torch.float16):  # a softmax wants more digits
+    if asks.dtype in (torch.bfloat16, torch.float16):  # a softmax needs more digits
         found = attention([each.float() for each in gives], asks.float(), round_, slope)
         # Under autocast sums are in float32 as well; in a network of half precision what follows is not.
         return found if torch.is_autocast_enabled(asks.device.type) else [each.to(asks.dtype) for each in found]
@@ -71,7 +71,7 @@ def _attention(
     number: int,
     hubs: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Of one list of messages, or of two; of one, the second result is empty."""
+    """The weights of one list of messages, or of two; for one list the second result is empty."""
     from idgnn.layers.aggregation import kernels
 
     lists = [kernels.Given(gives, source, ptr), kernels.Given(more_gives, more_source, more_ptr)]
@@ -104,7 +104,7 @@ def _backward(ctx, *grads):
 
 
 def _again(lists, asks, slope, grads):
-    """The gradients of what is asked for, in a form that can be differentiated again."""
+    """The gradients of the inputs that require one, in a form that can be differentiated again."""
     leaves = [*(gives for gives, _, _ in lists), asks]
     ends = [(source, groups(ptr, source.numel())) for _, source, ptr in lists]
     alphas = attention_plain(leaves[:-1], asks, ends, slope)

@@ -8,8 +8,7 @@ from torch.nn.functional import embedding_bag
 
 from idgnn.identity.adjacency import groups
 from idgnn.identity.schedule import Messages
-from idgnn.layers.aggregation.available import kernels_on
-from idgnn.layers.aggregation.promotion import alike
+from idgnn.layers.aggregation.dispatch import kernels_on, promote_dtypes
 
 
 def gather_sum(
@@ -26,12 +25,12 @@ def gather_sum(
         x: `[sources, channels]`.
         messages: Which source sends to which target.
         weight: Of each message `[messages]`; `None` for ones.
-        edge_weight: In place of `weight`: of each edge of the original graph, and behind them of each self-loop.
+        edge_weight: In place of `weight`: of each edge of the original graph, followed by those of the self-loops.
         base: What is added to `[targets, channels]`; `None` for zeros.
     """
     place = None if edge_weight is None else messages.edge
     # bf16 messages under autocast are summed in float32 if they are weighted.
-    x, weight, base = alike(x, weight if edge_weight is None else edge_weight, base)
+    x, weight, base = promote_dtypes(x, weight if edge_weight is None else edge_weight, base)
     back = messages.back
     ways = (messages.source, messages.ptr, back.neighbor, back.ptr, back.edge)
     return _gather_sum(x, weight, place, None, base, *ways, messages.hubs)
@@ -67,14 +66,14 @@ def _gather_sum(
     back_order: Tensor,
     hubs: bool,
 ) -> Tensor:
-    """Message `i` has the weight that stands at `place[order[i]]`; without one of them, where the other says."""
+    """Message `i` has the weight `weight[place[order[i]]]`; an index that is `None` is left out."""
     if source.numel() == 0:
         if base is None:
             return x.new_zeros(ptr.numel() - 1, x.size(1))
         return base.clone(memory_format=torch.contiguous_format)
     if kernels := kernels_on(x.device):
         return kernels.weighted_sum(x, source, ptr, kernels.Weights(weight, place, order), base, hubs)
-    # Detached, or it would work out what only its own backward needs; ours is below.
+    # Detached: otherwise embedding_bag prepares its own backward, and ours is below.
     x, weight = x.detach(), None if weight is None else _in_order(weight, place, order).detach()
     out = embedding_bag(source, x, ptr, mode="sum", per_sample_weights=weight, include_last_offset=True)
     return out if base is None else out.add_(base)
@@ -103,9 +102,9 @@ def _backward(ctx, grad):
     grad = grad.contiguous()
     grad_x = grad_weight = None
     if ctx.needs_input_grad[0]:
-        # The transpose: every source collects from its targets.
+        # The transpose: every source sums over its targets.
         weights, again = (weight, place, back_order), back_order
-        if torch.is_grad_enabled():  # its own way back is needed to differentiate twice
+        if torch.is_grad_enabled():  # to differentiate twice, its own backward is needed
             weights = (None if weight is None else _in_order(*weights), None, None)
             again = torch.argsort(back_order)
         grad_x = _gather_sum(grad, *weights, None, back_target, back_ptr, source, ptr, again, ctx.hubs)

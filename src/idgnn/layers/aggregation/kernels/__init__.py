@@ -1,13 +1,12 @@
-"""The aggregations as Triton kernels, few launches each, for GPUs. Their twins in plain PyTorch say what is computed.
+"""The aggregations as Triton kernels, few launches each, for GPUs; the functions `*_plain` are their references.
 
-Messages are grouped by target, so a program that owns a target, or a piece of one with very many messages
-(:mod:`idgnn.layers.aggregation.pieces`), owns all that it receives: nothing is written twice, no atomic operation is
-needed, and the same input gives the same bits. Gradients with respect to sources go the other way
-over the same messages grouped by source (:attr:`idgnn.identity.rounds.Messages.back`).
+Messages are grouped by target, and one program computes a target, or a piece of one with very many messages
+(:func:`idgnn.layers.aggregation.dispatch.pieces`): nothing is written twice, no atomic operation is needed, and the
+same input gives the same bits. Gradients with respect to sources are computed from the same messages grouped by source
+(:attr:`idgnn.identity.schedule.Messages.back`).
 
 Each launch is on the device of its tensors, which need not be the current one. No argument is specialized on its
-alignment: a batch with another offset would make Triton compile again, in the middle of a step that is being recorded
-as a CUDA graph.
+alignment: for a batch with another offset Triton would compile again, during the capture of a CUDA graph.
 """
 
 from idgnn.layers.aggregation.kernels.attention import Given, attention, attention_backward

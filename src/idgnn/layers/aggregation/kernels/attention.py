@@ -1,7 +1,6 @@
 r"""Attention over the messages of each target, which come in two lists: of plain and of colored sources.
 
-The two lists take turns, each with launches of its own, and what has to go through both, a maximum or a sum for each
-target, is kept between them.
+Each list has launches of its own; what depends on both, a maximum or a sum for each target, is kept between them.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.aggregation.kernels.launch import MESSAGES, MESSAGES_OF_HUBS, jit
-from idgnn.layers.aggregation.kernels.sums import weighted_sum
+from idgnn.layers.aggregation.kernels.sums import MESSAGES, MESSAGES_OF_HUBS, jit, weighted_sum
 
 
 class Given(NamedTuple):
@@ -27,7 +25,7 @@ class Given(NamedTuple):
 
 @triton.jit
 def _scores(gives, source, asked, message, there, head, heads, SLOPE: tl.constexpr):
-    """Of some messages to one target; -inf where there is none."""
+    """The scores of some messages to one target; -inf where there is none."""
     row = tl.load(source + message, mask=there, other=0)
     score = tl.load(gives + row * heads + head, mask=there, other=0) + asked
     return tl.where(there, tl.where(score > 0, score, score * SLOPE), -float("inf"))
@@ -158,7 +156,8 @@ def attention_backward(
 
     .. math:: \partial_{s_i} = \alpha_i \big(\partial_{\alpha_i} - \textstyle\sum_j \alpha_j \partial_{\alpha_j}\big)
 
-    which a source and a target collect from their messages. `back` has, for each list, pointers and messages by source.
+    which is summed over the messages of a source and of a target. `back` has, for each list, pointers and messages by
+    source.
     """
     inner, grad_asks = torch.empty_like(asks), torch.empty_like(asks)
     heads, tile = asks.size(1), MESSAGES_OF_HUBS if hubs else MESSAGES

@@ -7,9 +7,8 @@ import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.aggregation.kernels.launch import WARPS, jit, num_columns, part_type, total_type
-from idgnn.layers.aggregation.kernels.sums import weighted_sum
-from idgnn.layers.aggregation.pieces import pieces
+from idgnn.layers.aggregation.dispatch import pieces
+from idgnn.layers.aggregation.kernels.sums import WARPS, jit, num_columns, part_type, total_type, weighted_sum
 
 
 @jit("x source ptr base out winner channels")
@@ -37,8 +36,8 @@ def _max_kernel(x, source, ptr, base, out, winner, channels, BASED: tl.constexpr
 def maximum(
     x: Tensor, source: Tensor, ptr: Tensor, base: Tensor | None = None, hubs: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """For each target the largest of `x[source[i]]` and of its row of `base` (0 if there are none), and the message
-    that it came in, -1 for the base or nothing."""
+    """For each target the largest of `x[source[i]]` and of its row of `base` (0 if there are none), and the number of
+    the message with it, -1 for the base or no message."""
     if hubs:
         each = pieces(ptr, source.numel())
         highest, winner = maximum(x, source, each.ptr)
@@ -88,7 +87,7 @@ def from_winners(
     hubs: bool = False,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """For each source the sum of the gradients of the maxima that its messages won; `dtype` as in `weighted_sum`."""
+    """For each source the sum of the gradients of the maxima that its messages are; `dtype` as in `weighted_sum`."""
     dtype = dtype or grad.dtype
     if hubs:
         each = pieces(ptr, target.numel())

@@ -1,16 +1,39 @@
-"""Weighted sums over incoming messages, and their gradients."""
+"""Weighted sums over incoming messages and their gradients, and how all kernels are compiled and launched."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.aggregation.kernels.launch import MESSAGES, WARPS, jit, num_columns, part_type, total_type
-from idgnn.layers.aggregation.pieces import pieces
+from idgnn.layers.aggregation.dispatch import pieces
+
+MESSAGES = 8  # of a target that a program reads at once, where it does; most targets have fewer
+MESSAGES_OF_HUBS = 256  # the same where some targets have thousands
+WARPS = 2  # of a program for one target and all channels
+
+
+def jit(names: str) -> Any:
+    """Compiles a kernel whose arguments have these names, once for all their values and alignments."""
+    return triton.jit(do_not_specialize=names.split(), do_not_specialize_on_alignment=names.split())
+
+
+def num_columns(x: Tensor) -> int:
+    """How many channels a program computes."""
+    return min(max(triton.next_power_of_2(x.size(1)), 16), 256)
+
+
+def part_type(x: Tensor) -> torch.dtype:
+    """The dtype of sums of some messages, to which others are added."""
+    return torch.float64 if x.dtype == torch.float64 else torch.float32
+
+
+def total_type(x: Tensor) -> Any:
+    """The same inside a kernel."""
+    return tl.float64 if part_type(x) == torch.float64 else tl.float32
 
 
 class Weights(NamedTuple):

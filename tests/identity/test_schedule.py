@@ -1,4 +1,6 @@
-"""The rounds: what each computes, that trimming leaves out what it may and nothing more."""
+"""Schedules: what each round computes, that trimming leaves out what it may and nothing more."""
+
+from dataclasses import is_dataclass
 
 import hypothesis.strategies as st
 import networkx as nx
@@ -8,7 +10,10 @@ from hypothesis import given, settings
 from torch_geometric.data import Data
 
 from idgnn import identity_graph
-from idgnn.identity.schedule import HUB, RowGraph, Schedule, trimmed, whole
+from idgnn.identity.adjacency import IndexedGraph
+from idgnn.identity.cone import ConeTable
+from idgnn.identity.queries import as_queries
+from idgnn.identity.schedule import HUB, RowGraph, Schedule, make_schedule, trimmed, whole
 from tests.laws.graphs import as_pairs, graphs, queries
 
 pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
@@ -23,9 +28,17 @@ def assert_sound(schedule: Schedule, num_nodes: int, num_layers: int) -> None:
         assert before.num_targets == after.num_sources
     for round_ in schedule.rounds:
         assert round_.previous.shape == (round_.num_targets,)
-        sizes = (round_.split, round_.num_sources - round_.split)
-        for messages, size in zip((round_.plain, round_.colored), sizes, strict=True):
-            assert messages.ptr.numel() == round_.num_targets + 1
+        num_colored, exchange = round_.num_sources - round_.split, round_.exchange
+        lists = [(round_.colored, num_colored, round_.num_targets)]
+        if exchange is None:
+            lists.append((round_.plain, round_.split, round_.num_targets))
+        else:
+            lists.append((round_.plain, exchange.num_plain, exchange.node.numel()))
+            lists.append((exchange.changes, round_.split - exchange.num_plain, round_.num_targets))
+            assert exchange.twin.shape == (round_.num_sources - exchange.num_plain,)
+            assert exchange.base.shape == exchange.received.shape == (round_.num_targets,)
+        for messages, size, num_targets in lists:
+            assert messages.ptr.numel() == num_targets + 1
             back = messages.back
             source = torch.repeat_interleave(back.ptr.diff())
             assert back.ptr.numel() == size + 1
@@ -36,29 +49,78 @@ def assert_sound(schedule: Schedule, num_nodes: int, num_layers: int) -> None:
 @pytest.mark.parametrize("loops", [False, True])
 @settings(max_examples=50)
 @given(data=st.data(), graph=graphs(), num_layers=st.integers(1, 5))
-def test_both_schedules_are_sound(loops, data, graph, num_layers):
-    built = identity_graph(graph, num_layers, data.draw(queries(graph.num_nodes)))
+def test_all_schedules_are_sound(loops, data, graph, num_layers):
+    asked = data.draw(queries(graph.num_nodes))
+    built = identity_graph(graph, num_layers, asked)
     first_loop = graph.num_edges if loops else None
-    for schedule in (trimmed(built, num_layers, first_loop), whole(RowGraph.of(built), num_layers, first_loop)):
+    questions = as_queries(asked, graph.num_nodes, torch.device("cpu"))
+    indexed = IndexedGraph(graph.edge_index, graph.num_nodes, loops)
+    for schedule in (
+        trimmed(built, num_layers, first_loop),
+        whole(RowGraph.of(built), num_layers, first_loop),
+        make_schedule(indexed, questions, num_layers, exchange=False),
+        make_schedule(indexed, questions, num_layers, exchange=True),
+    ):
         assert_sound(schedule, graph.num_nodes, num_layers)
 
 
 @settings(max_examples=50)
 @given(data=st.data(), graph=graphs(), num_layers=st.integers(1, 5))
-def test_with_loops_every_target_hears_itself_exactly_once(data, graph, num_layers):
+def test_the_direct_schedule_has_the_rows_and_messages_of_the_trimmed_identity_graph(data, graph, num_layers):
+    asked = data.draw(queries(graph.num_nodes))
+    expected = trimmed(identity_graph(graph, num_layers, asked), num_layers)
+    questions = as_queries(asked, graph.num_nodes, torch.device("cpu"))
+    found = make_schedule(IndexedGraph(graph.edge_index, graph.num_nodes), questions, num_layers, exchange=False)
+    for ours, theirs in zip(found.rounds, expected.rounds, strict=True):
+        assert (ours.num_sources, ours.num_targets, ours.split) == (
+            theirs.num_sources,
+            theirs.num_targets,
+            theirs.split,
+        )
+        for mine, other in ((ours.plain, theirs.plain), (ours.colored, theirs.colored)):
+            assert torch.equal(mine.ptr, other.ptr)
+            assert mine.edge.sort().values.tolist() == other.edge.sort().values.tolist()
+
+
+@pytest.mark.parametrize("exchange", [False, True])
+@settings(max_examples=50)
+@given(data=st.data(), graph=graphs(), num_layers=st.integers(1, 5), loops=st.booleans())
+def test_a_schedule_of_cones_that_were_kept_is_that_of_cones_that_are_found(exchange, data, graph, num_layers, loops):
+    indexed = IndexedGraph(graph.edge_index, graph.num_nodes, loops)
+    table = ConeTable(indexed, num_layers, torch.arange(graph.num_nodes))
+    roots = torch.tensor(data.draw(st.lists(st.integers(0, graph.num_nodes - 1), min_size=1, max_size=5)))
+    questions = as_queries(roots, graph.num_nodes, torch.device("cpu"))
+    cone, changed = table.take(questions)
+    kept = make_schedule(indexed, questions, num_layers, exchange=exchange, cone=cone, changed=changed)
+    found = make_schedule(indexed, questions, num_layers, exchange=exchange)
+    assert flat(kept) == flat(found)
+
+
+def flat(value: object) -> object:
+    """All numbers of a schedule."""
+    if isinstance(value, torch.Tensor):
+        return value.tolist()
+    if isinstance(value, tuple):
+        return [flat(each) for each in value]
+    return [flat(each) for each in vars(value).values()] if is_dataclass(value) else value
+
+
+@settings(max_examples=50)
+@given(data=st.data(), graph=graphs(), num_layers=st.integers(1, 5))
+def test_with_loops_every_target_receives_its_own_message_exactly_once(data, graph, num_layers):
     built = identity_graph(graph, num_layers, data.draw(queries(graph.num_nodes)))
     node = schedule_nodes(trimmed(built, num_layers, graph.num_edges))
     for depth, round_ in enumerate(trimmed(built, num_layers, graph.num_edges).rounds):
-        heard = torch.zeros(round_.num_targets, dtype=torch.long)
+        received = torch.zeros(round_.num_targets, dtype=torch.long)
         for messages, first in ((round_.plain, 0), (round_.colored, round_.split)):
             loop = messages.edge >= graph.num_edges
-            heard += torch.bincount(messages.target[loop], minlength=round_.num_targets)
+            received += torch.bincount(messages.target[loop], minlength=round_.num_targets)
             assert torch.equal(messages.source[loop] + first, round_.previous[messages.target[loop]])
             assert torch.equal(node[depth][messages.source[loop] + first], messages.edge[loop] - graph.num_edges)
             source, target = graph.edge_index[:, messages.edge[~loop]]
             assert torch.equal(node[depth][messages.source[~loop] + first], source)
             assert torch.equal(node[depth + 1][messages.target[~loop]], target)
-        assert (heard == 1).all()
+        assert (received == 1).all()
 
 
 def schedule_nodes(schedule: Schedule) -> list[torch.Tensor]:
@@ -118,7 +180,7 @@ def test_repeated_queries_are_computed_once():
 @pytest.mark.parametrize("inwards", [False, True])
 @pytest.mark.parametrize(("degree", "expected"), [(HUB, False), (HUB + 1, True)])
 def test_it_is_known_where_there_are_hubs(inwards, degree, expected):
-    """Nodes that hear from very many, or that very many hear from, which is where gradients come from."""
+    """Nodes with very many in-neighbors, or with very many out-neighbors, which is where gradients come from."""
     leaves = torch.arange(1, degree + 1)
     spokes = [leaves, torch.zeros_like(leaves)]
     data = Data(edge_index=torch.stack(spokes if inwards else spokes[::-1]), num_nodes=degree + 1)
