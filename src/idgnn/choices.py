@@ -41,6 +41,12 @@ EdgeInput = Literal["edge_attr", "edge_weight"]
 Tracker = Literal["tensorboard", "wandb", "mlflow"]
 """Experiment trackers that training reports to."""
 
+TableName = Literal["table1", "table2", "table3", "table4", "table5", "table6", "memory"]
+"""The tables of the paper; `"memory"` is the one of its appendix."""
+
+Protocol = Literal["text", "released"]
+"""`text` follows the paper, and the released code where it is silent; `released` follows the released settings."""
+
 
 def check_choices(settings: Any) -> None:
     """Refuses a value that is none of those that the `Literal` of its field names."""

@@ -14,8 +14,7 @@ import pytest
 from idgnn.cli.main import main
 from idgnn.cli.reproduce import What
 from idgnn.experiments.grid import TABLES, Choice
-from idgnn.experiments.record import Record
-from idgnn.experiments.spec import job_as_dict
+from idgnn.experiments.spec import RunRecord, job_as_dict
 from idgnn.experiments.store import Store
 from idgnn.graphs.catalog import find
 from idgnn.graphs.raw_files import expected
@@ -27,7 +26,7 @@ LABEL = "quick: not comparable with the paper: "
 def done(store: Store, specs) -> None:
     """As if they had been run."""
     for spec in specs:
-        store.append(Record(spec.key, job_as_dict(spec.job), {"metric": "accuracy", "valid": {"accuracy": 0.5}}))
+        store.append(RunRecord(spec.key, job_as_dict(spec.job), {"metric": "accuracy", "valid": {"accuracy": 0.5}}))
 
 
 def test_every_table_is_a_choice():
@@ -41,13 +40,13 @@ def test_what_is_missing_is_run_once(tmp_path, capsys):
     done(store, specs[:1])
     main(command)
     said = capsys.readouterr().out
-    assert f"{LABEL}1 of 2 runs are done already" in said and f"{LABEL}1 done, 0 failed." in said
+    assert f"{LABEL}1 of 2 runs have finished" in said and f"{LABEL}1 finished, 0 failed." in said
     assert all(line.startswith(LABEL) for line in said.splitlines())
     assert f"{LABEL}Next: idgnn report {tmp_path} --quick\n" in said
     assert set(store.read().finished) == {spec.key for spec in specs}
     before = store.path.read_bytes()
     main(command)
-    said = f"{LABEL}2 of 2 runs are done already ({store.path}).\n{LABEL}Next: idgnn report {tmp_path} --quick\n"
+    said = f"{LABEL}2 of 2 runs have finished ({store.path}).\n{LABEL}Next: idgnn report {tmp_path} --quick\n"
     assert capsys.readouterr().out == said
     assert store.path.read_bytes() == before
 
@@ -70,8 +69,8 @@ def test_failed_runs_are_listed_and_the_exit_code_is_1(tmp_path, capsys, monkeyp
         main(["reproduce", "table2", *chosen, "--store", str(tmp_path / "store")])
     said = capsys.readouterr().out
     assert stop.value.code == 1
-    assert "0 done, 1 failed." in said and "failed: table2 node-ENZYMES gcn text seed 0:" in said
-    assert "is run by the same command" in said and f"Next: idgnn report {tmp_path / 'store'}\n" in said
+    assert "0 finished, 1 failed." in said and "failed: table2 node-ENZYMES gcn text seed 0:" in said
+    assert "The same command runs what is missing." in said and f"Next: idgnn report {tmp_path / 'store'}\n" in said
 
 
 def test_missing_datasets_are_reported_once_and_the_others_are_run(tmp_path, capsys, monkeypatch):
@@ -85,7 +84,7 @@ def test_missing_datasets_are_reported_once_and_the_others_are_run(tmp_path, cap
     notes = [line for line in told.err.splitlines() if line.startswith("idgnn: note:")]
     assert stop.value.code == 1 and len(notes) == 1
     assert all(word in notes[0] for word in ("ENZYMES", "PROTEINS", "4 runs", "set IDGNN_DATA", "connect"))
-    assert f"{LABEL}1 done, 0 failed, 4 not run (no data)." in told.out
+    assert f"{LABEL}1 finished, 0 failed, 4 not run (no data)." in told.out
     assert f"{LABEL}not run: table2 node-ENZYMES text: 2 runs on ENZYMES" in told.out
     records = Store(tmp_path / "store").read().records.values()
     assert [record.job.get("measure") for record in records] == ["regular-graphs"]
@@ -102,6 +101,21 @@ def test_a_dry_run_runs_nothing(tmp_path, capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert "estimates" in said and "2 runs, 1 side by side on cpu" in said and "GiB" in said
     assert not (tmp_path / "store").exists()
+
+
+def test_a_dry_run_says_where_its_estimates_come_from(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def said() -> str:
+        main(["reproduce", "table2", *CHOSEN, "--dry-run", "--store", "mine"])
+        return " ".join(capsys.readouterr().out.split())
+
+    assert "2 from a default rate, because no run is recorded" in said()
+    spec = Choice(("table2",), ("node-SmallWorld",), ("gcn",), seeds=(0,)).specs()[0]
+    Store("results").append(RunRecord(spec.key, job_as_dict(spec.job), {}, seconds=50.0, machine="elsewhere"))
+    assert "2 from the rate of 1 recorded run on other CPUs" in said()
+    Store("results").path.write_text("other content\nof another program\n")
+    assert "because no run is recorded" in said()
 
 
 def test_the_list_counts_what_is_done(tmp_path, capsys):
@@ -127,7 +141,7 @@ def test_stores_are_merged(tmp_path, capsys):
     ("arguments", "said"),
     [
         (["table2", "A"], "table2 takes none"),
-        (["merge"], "no store was named"),
+        (["merge"], "no store was given"),
         (["table2", "--time-limit", "soon"], "such as 90s, 30m or 2h"),
         (["table2", "--jobs", "0"], "expected at least 1"),
         (["table2", "--columns", "node-Atlantis"], "there is no column"),
@@ -161,7 +175,7 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(tmp_path):
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         assert process.stdout is not None
-        assert "1 of 2 runs are done already" in process.stdout.readline()
+        assert "1 of 2 runs have finished" in process.stdout.readline()
         parent = psutil.Process(process.pid)
         while not any("spawn_main" in " ".join(child.cmdline()) for child in parent.children()):
             time.sleep(0.05)
@@ -169,7 +183,7 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(tmp_path):
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of its processes
         out, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
-    assert "0 done, 0 failed, 1 not run (stopped)" in out and "Traceback" not in err
+    assert "0 finished, 0 failed, 1 not run (stopped)" in out and "Traceback" not in err
     assert len(Store(tmp_path).read().records) == 1
     for _ in range(100):  # Python's own helper ends a moment later
         if not _living(process.pid):

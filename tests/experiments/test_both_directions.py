@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from idgnn.experiments.both_directions import build
+from idgnn.experiments.pair_variants import build_both_directions
 from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import build as build_predictor
 from idgnn.models.settings import ModelSettings
@@ -16,11 +16,11 @@ CONVS = ("gcn", "sage", "gat", "gin")
 
 
 def network(problem, model=SMALL):
-    return build(settings("link-prediction", model), problem).double()
+    return build_both_directions(settings("link-prediction", model), problem).double()
 
 
 @pytest.mark.parametrize("conv", CONVS)
-def test_a_pair_and_its_reverse_get_the_same_answer(conv):
+def test_a_pair_and_its_reverse_get_the_same_prediction(conv):
     problem = problem_for("link-prediction")
     model, part = network(problem, replace(SMALL, conv=conv)), asked(problem)
     turned = replace(part, queries=part.queries.flip(0))
@@ -28,7 +28,7 @@ def test_a_pair_and_its_reverse_get_the_same_answer(conv):
 
 
 @pytest.mark.parametrize("conv", CONVS)
-def test_it_is_the_mean_of_what_id_gnn_full_says_about_each_direction(conv):
+def test_it_is_the_mean_of_the_predictions_of_id_gnn_full_for_both_directions(conv):
     problem = problem_for("link-prediction")
     settings_ = replace(SMALL, conv=conv)
     model, part = network(problem, settings_), asked(problem)
@@ -55,10 +55,12 @@ def test_it_has_the_budget_of_id_gnn_full():
 
 
 def test_it_is_trained_and_repeats():
-    assert scores(build, "link-prediction", SMALL) == scores(build, "link-prediction", SMALL)
+    assert scores(build_both_directions, "link-prediction", SMALL) == scores(
+        build_both_directions, "link-prediction", SMALL
+    )
 
 
-def test_it_is_for_pairs_and_conditional_embeddings_alone():
+def test_other_tasks_and_identities_are_refused():
     with pytest.raises(ValueError, match="expected a task on pairs"):
         network(problem_for("node-clustering"))
     with pytest.raises(ValueError, match="'full': both directions"):

@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from idgnn.experiments.pgnn import build
-from idgnn.experiments.pgnn.anchors import anchor_sets, find_anchors
+from idgnn.experiments.pgnn import anchor_sets, build_pgnn, find_anchors
 from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import build as build_predictor
 from idgnn.models.settings import ModelSettings
@@ -23,7 +22,7 @@ SMALL = ModelSettings(width=8)
 
 
 def network(problem, model=SMALL):
-    return build(settings("link-prediction", model), problem).double()
+    return build_pgnn(settings("link-prediction", model), problem).double()
 
 
 def graph_of(part: QuerySet, which: int):
@@ -80,7 +79,7 @@ def test_a_batch_that_is_cut_out_gives_what_its_graphs_give():
         torch.testing.assert_close(answers(model, part, graphs), every[rows])
 
 
-def test_a_pair_and_its_reverse_get_the_same_answer():
+def test_a_pair_and_its_reverse_get_the_same_prediction():
     problem = problem_for("link-prediction")
     model, part = network(problem), asked(problem)
     before = answers(model, part)
@@ -108,7 +107,7 @@ def test_the_seed_decides_the_anchors():
     assert not torch.equal(one.closest, other.closest)
 
 
-def test_it_has_as_many_parameters_as_its_rivals():
+def test_it_has_as_many_parameters_as_the_other_models():
     problem = problem_for("link-prediction")
     model = ModelSettings(identity="none", budget=64)
     gcn = build_predictor(model, "pair", problem.in_channels, 1, None)
@@ -117,7 +116,7 @@ def test_it_has_as_many_parameters_as_its_rivals():
 
 
 def test_it_is_trained_and_repeats():
-    assert scores(build, "link-prediction", SMALL) == scores(build, "link-prediction", SMALL)
+    assert scores(build_pgnn, "link-prediction", SMALL) == scores(build_pgnn, "link-prediction", SMALL)
 
 
 def test_other_graphs_and_other_tasks_are_refused():

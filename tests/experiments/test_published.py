@@ -10,29 +10,30 @@ from pathlib import Path
 import pytest
 
 import idgnn.experiments.published as module
-from idgnn.experiments import table1, table2, table3, table4, table5, table6, table_memory
-from idgnn.experiments.models import EVERY, PAPER
+from idgnn.experiments.grid import TABLES
+from idgnn.experiments.paper_table import EVERY, PAPER
 from idgnn.experiments.published import BEST, QUOTED, published
 
-TABLES = (table1, table2, table3, table4, table5, table6, table_memory)
 CELLS = json.loads(Path(module.__file__).with_name("published.json").read_text())
 OURS = "full-gcn"  # computed without ego networks, which the paper does not do
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.NAME)
+@pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
 def test_every_cell_of_a_table_has_a_published_number(table):
     for spec in table.specs(PAPER, "text", (0,)):
         found = published(spec.table, spec.column, spec.row)
-        if table in (table5, table6):  # the paper has only the best of each family
+        if table.name in ("table5", "table6"):  # the paper has only the best of each family
             assert all(published(spec.table, spec.column, row) for row in BEST)
-        elif table in (table4, table_memory) and spec.row == OURS:
+        elif table.name in ("table4", "memory") and spec.row == OURS:
             assert found is None
         else:
             assert found is not None and found.mean > 0
 
 
 def test_every_published_number_belongs_to_a_cell():
-    known = {(spec.table, spec.column, spec.row) for table in TABLES for spec in table.specs(EVERY, "text", (0,))}
+    known = {
+        (spec.table, spec.column, spec.row) for table in TABLES.values() for spec in table.specs(EVERY, "text", (0,))
+    }
     columns = {(table, column) for table, column, _ in known}
     for table, held in CELLS.items():
         for column, rows in held.items():
@@ -98,9 +99,9 @@ def test_tables_2_and_3_agree_with_the_paper_to_its_digits(data_dir):
     lines = [(conv, cells) for conv, cells in lines if len(cells) == 10]
     assert len(lines) == 24
     for i, (conv, cells) in enumerate(lines):
-        table = (table2, table3)[i // 12]
+        table = TABLES[("table2", "table3")[i // 12]]
         prefix = ("", "fast-", "full-")[i % 12 // 4]
-        for column, (mean, std) in zip(table.COLUMNS, cells, strict=True):
-            found = published(table.NAME, column.name, prefix + conv)
+        for column, (mean, std) in zip(table.columns, cells, strict=True):
+            found = published(table.name, column.name, prefix + conv)
             assert found.mean == pytest.approx(float(mean), abs=0.00051), (column.name, prefix + conv)
             assert found.std == pytest.approx(float(std), abs=0.0051), (column.name, prefix + conv)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import torch
 
-from idgnn.experiments.regular_graphs import TOLERANCE, measure, num_distinct
+from idgnn.experiments.regular_graphs import TOLERANCE, measure_regular_graphs, num_distinct
 from idgnn.graphs.synthetic import random_regular
 
 ARGUMENTS = {"num_nodes": 12, "degree": 3, "num_graphs": 20}
@@ -11,7 +11,7 @@ ARGUMENTS = {"num_nodes": 12, "degree": 3, "num_graphs": 20}
 
 @pytest.fixture(scope="module")
 def found():
-    return measure(ARGUMENTS, seed=0, device="cpu")
+    return measure_regular_graphs(ARGUMENTS, seed=0, device="cpu")
 
 
 def test_the_sum_and_the_multiset_are_those_of_matrix_powers(found):
@@ -27,15 +27,15 @@ def test_the_sum_and_the_multiset_are_those_of_matrix_powers(found):
         assert found["multiset"][str(layers)] == len(multisets) / 20
 
 
-def test_the_network_sees_what_the_multiset_sees_and_the_plain_network_nothing(found):
+def test_the_network_distinguishes_what_the_multiset_does_and_the_plain_network_nothing(found):
     for layers in ("3", "4", "5", "6"):
         assert found["network"][layers] >= found["multiset"][layers] >= found["sum"][layers]
         assert found["plain"][layers] == 1 / 20
 
 
 def test_it_repeats_and_the_seed_draws_other_graphs(found):
-    assert measure(ARGUMENTS, seed=0, device="cpu") == found
-    assert measure(ARGUMENTS, seed=1, device="cpu")["sum"] != found["sum"]
+    assert measure_regular_graphs(ARGUMENTS, seed=0, device="cpu") == found
+    assert measure_regular_graphs(ARGUMENTS, seed=1, device="cpu")["sum"] != found["sum"]
 
 
 def test_rows_within_the_tolerance_are_one():

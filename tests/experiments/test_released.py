@@ -8,8 +8,7 @@ import torch
 from torch.nn.functional import leaky_relu, normalize
 from torch_geometric.data import Data
 
-from idgnn.experiments import released
-from idgnn.experiments.released.features import return_features, scale_of, waves
+from idgnn.experiments.released import build_released, return_features, scale_of, waves, with_returns
 from idgnn.graphs.dataset import Dataset
 from idgnn.models.prepared import PreparedGraphs
 from idgnn.models.settings import ModelSettings
@@ -28,7 +27,7 @@ def network(conv, identity, level="node", layers=3, width=6, problem=None):
     problem = problem or problem_for(TASKS[level])
     model = ModelSettings(conv=conv, identity=identity, width=width, layers=layers)
     settings = RunSettings("python", settings_for(TASKS[level]), model)
-    made = released.build(settings, problem).double().eval()
+    made = build_released(settings, problem).double().eval()
     for module in made.modules():  # the statistics of a BatchNorm that has seen something
         if isinstance(module, torch.nn.BatchNorm1d):
             torch.nn.init.uniform_(module.running_mean, -0.5, 0.5)
@@ -184,9 +183,9 @@ def fast(task, data="python"):
         ("graph-classification", "ogbg-molhiv", 10),
     ],
 )
-def test_fast_is_fed_with_the_counts_and_graphs_with_their_waves(task, data, channels):
+def test_fast_reads_the_counts_and_for_graphs_their_waves(task, data, channels):
     problem = problem_for(task)
-    fed = released.with_returns(fast(task, data), problem)
+    fed = with_returns(fast(task, data), problem)
     counts = {
         name: return_features(part.edge_index, part.x.size(0)).float()
         for name, part in (("train", problem.train), ("valid", problem.held_out["valid"]))
@@ -199,11 +198,11 @@ def test_fast_is_fed_with_the_counts_and_graphs_with_their_waves(task, data, cha
     assert network("gcn", "fast", problem=fed).encoder.lin_in.in_features == fed.in_channels
 
 
-def test_counts_tell_of_the_links_that_are_to_be_predicted():
+def test_counts_contain_the_links_to_be_predicted():
     """As in the released code, which counts before it takes edges away. The protocol of the text does not."""
     graphs = graphs_for("link-prediction")
     problem = make_problem(Dataset("python", graphs), settings_for("link-prediction"))
-    fed = released.with_returns(fast("link-prediction"), problem)
+    fed = with_returns(fast("link-prediction"), problem)
     for name, part in (("train", fed.train), ("valid", fed.held_out["valid"])):
         found = part.x[:, problem.in_channels :]
         whole = [return_features(graphs[i].edge_index, graphs[i].num_nodes) for i in problem.graph_ids[name]]
@@ -211,9 +210,9 @@ def test_counts_tell_of_the_links_that_are_to_be_predicted():
         assert not torch.allclose(found, return_features(part.edge_index, part.x.size(0)).float())
 
 
-def test_other_versions_are_fed_with_what_there_is():
+def test_other_versions_have_the_features_of_the_problem():
     problem = problem_for("node-clustering")
-    assert released.with_returns(RunSettings("python", settings_for("node-clustering")), problem) is problem
+    assert with_returns(RunSettings("python", settings_for("node-clustering")), problem) is problem
 
 
 @pytest.mark.parametrize("identity", ["none", "fast"])
@@ -231,8 +230,8 @@ def test_every_task_can_be_trained(task, identity):
         model = ModelSettings(conv=conv, identity=identity, width=8, layers=2)
         options = TrainOptions(epochs=2, batch_size=4, device="cpu")
         settings = RunSettings("python", TaskSettings(name=task), model, options)
-        fed = released.with_returns(settings, problem)
-        epochs = list(Trainer(released.build(settings, fed), fed, options).epochs())
+        fed = with_returns(settings, problem)
+        epochs = list(Trainer(build_released(settings, fed), fed, options).epochs())
         assert epochs[-1].metrics["valid"]
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from idgnn.experiments.estimate import Estimate, Estimator
-from idgnn.experiments.record import Record
-from idgnn.experiments.runner import Progress, Watcher, run
-from idgnn.experiments.spec import MeasureJob, Spec
+from idgnn.experiments.runner import GridState, Watcher, run
+from idgnn.experiments.spec import MeasureJob, RunRecord, Spec
 from idgnn.experiments.store import Store
 from idgnn.experiments.worker import Workers, workers_on
 from tests.experiments import killed_grid
@@ -27,7 +26,7 @@ def what_counts(store: Store) -> dict[str, tuple]:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_grid_that_is_killed_twenty_times_ends_as_if_it_had_been_left_alone(tmp_path):
+def test_a_grid_that_is_killed_twenty_times_has_the_results_of_one_that_is_not(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(killed_grid.__file__), str(tmp_path), "0"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
@@ -44,23 +43,23 @@ class KillsTheFirst(Watcher):
     def __init__(self) -> None:
         self.killed, self.order = False, list[Spec]()
 
-    def update(self, progress: Progress) -> None:
+    def update(self, state: GridState) -> None:
         if not self.killed:
             (worker,) = multiprocessing.active_children()
             assert worker.pid is not None
             os.kill(worker.pid, signal.SIGKILL)
             self.killed = True
 
-    def ended(self, spec: Spec, record: Record) -> None:
+    def ended(self, spec: Spec, record: RunRecord) -> None:
         self.order.append(spec)
 
 
-def test_runs_that_raise_and_workers_that_are_killed_are_recorded_and_the_others_go_on(tmp_path):
+def test_runs_that_raise_and_workers_that_are_killed_are_recorded_and_the_others_continue(tmp_path):
     store, watcher = Store(tmp_path), KillsTheFirst()
     specs = [tiny(0), broken(), tiny(1)]
     end = run(specs, store, Workers(1), watcher=watcher)
     assert watcher.order == specs, "they are run in the given order"
-    assert end.done == [specs[2]] and not end.waiting and not end.running
+    assert end.finished == [specs[2]] and not end.waiting and not end.running
     failed = store.read().failed
     assert "the process died" in (failed[specs[0].key].error or "")
     assert (failed[specs[1].key].error or "").startswith("ValueError: there is no dataset 'Atlantis'.")
@@ -71,7 +70,7 @@ def test_runs_that_raise_and_workers_that_are_killed_are_recorded_and_the_others
     assert set(store.read().finished) == {specs[0].key, specs[2].key}
 
 
-class Known(Estimator):
+class FixedEstimator(Estimator):
     """Says how long each takes."""
 
     def __init__(self, seconds: dict[Spec, float]) -> None:
@@ -82,17 +81,17 @@ class Known(Estimator):
         return Estimate(self.known[job], 0)
 
 
-class Pretended:
+class InstantWorker:
     """A process that answers at once."""
 
     def __init__(self, number: int, workers: Workers) -> None:
-        self.number, self.began = number, 0.0
+        self.number, self.started = number, 0.0
         self.pipe, self.theirs = multiprocessing.Pipe()
 
-    def give(self, spec: Spec) -> None:
-        self.theirs.send(Record(spec.key, {}, {}))
+    def start(self, spec: Spec) -> None:
+        self.theirs.send(RunRecord(spec.key, {}, {}))
 
-    def answer(self) -> Record:
+    def result(self) -> RunRecord:
         return self.pipe.recv()
 
     def end(self, at_once: bool) -> None:
@@ -100,27 +99,27 @@ class Pretended:
         self.theirs.close()
 
 
-def test_a_run_that_is_not_expected_to_end_in_time_does_not_begin(monkeypatch, tmp_path):
-    monkeypatch.setattr("idgnn.experiments.runner.Worker", Pretended)
+def test_a_run_that_is_expected_to_pass_the_time_limit_does_not_start(monkeypatch, tmp_path):
+    monkeypatch.setattr("idgnn.experiments.runner.Worker", InstantWorker)
     short, long = tiny(0), tiny(1)
-    end = run([long], Store(tmp_path / "long"), Workers(1), Known({long: 100}), time_limit=50)
-    assert end.waiting == [long] and not end.done
-    end = run([long, short], Store(tmp_path / "both"), Workers(1), Known({long: 100, short: 1}), time_limit=50)
-    assert end.waiting == [long] and end.done == [short]
+    end = run([long], Store(tmp_path / "long"), Workers(1), FixedEstimator({long: 100}), time_limit=50)
+    assert end.waiting == [long] and not end.finished
+    end = run([long, short], Store(tmp_path / "both"), Workers(1), FixedEstimator({long: 100, short: 1}), time_limit=50)
+    assert end.waiting == [long] and end.finished == [short]
 
 
-def test_nothing_runs_beside_what_is_timed(monkeypatch, tmp_path):
+def test_timed_runs_are_alone(monkeypatch, tmp_path):
     timed = Spec("table4", "forward", "gcn", "text", 0, MeasureJob("run-time"))
     seen = []
 
-    class Told(Watcher):
-        def update(self, progress: Progress) -> None:
-            seen.append([spec for spec, _ in progress.running.values()])
+    class Recording(Watcher):
+        def update(self, state: GridState) -> None:
+            seen.append([spec for spec, _ in state.running.values()])
 
-    monkeypatch.setattr("idgnn.experiments.runner.Worker", Pretended)
+    monkeypatch.setattr("idgnn.experiments.runner.Worker", InstantWorker)
     specs = [tiny(0), tiny(1), timed, tiny(2), tiny(3)]
-    end = run(specs, Store(tmp_path), Workers(2), watcher=Told())
-    assert len(end.done) == 5
+    end = run(specs, Store(tmp_path), Workers(2), watcher=Recording())
+    assert len(end.finished) == 5
     assert [timed] in seen and max(map(len, seen)) == 2
     assert all(running == [timed] for running in seen if timed in running)
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from idgnn.experiments.record import Record
+from idgnn.experiments.spec import RunRecord
 from idgnn.experiments.store import Store, merge, read_records, write_records
 
-GOOD = Record("a", {"train": "ScaleFree"}, {"valid": {"accuracy": 0.5}}, seconds=1.0)
-BAD = Record("a", {"train": "ScaleFree"}, None, "ValueError: no")
+GOOD = RunRecord("a", {"train": "ScaleFree"}, {"valid": {"accuracy": 0.5}}, seconds=1.0)
+BAD = RunRecord("a", {"train": "ScaleFree"}, None, "ValueError: no")
 
 
 def test_what_is_added_is_read(tmp_path):
@@ -26,7 +26,7 @@ def test_what_is_added_is_read(tmp_path):
     assert store.path.read_bytes().count(b"\n") == 5
 
 
-def test_a_result_takes_the_place_of_an_error_and_never_the_other_way_round(tmp_path):
+def test_a_result_replaces_an_error_and_never_the_reverse(tmp_path):
     for order, expected in (
         ([BAD, GOOD], GOOD),
         ([GOOD, BAD], GOOD),
@@ -41,7 +41,7 @@ def test_a_result_takes_the_place_of_an_error_and_never_the_other_way_round(tmp_
 
 
 @pytest.mark.parametrize("cut", [1, 20, -2, -1])
-def test_half_a_line_is_survived(tmp_path, cut):
+def test_an_incomplete_line_does_no_harm(tmp_path, cut):
     store = Store(tmp_path)
     store.append(replace(GOOD, key="first"))
     whole = store.path.read_bytes()
@@ -57,7 +57,7 @@ def test_half_a_line_is_survived(tmp_path, cut):
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b'{"key": "a", "jo', b"\0" * 9])
-def test_a_store_may_be_empty_or_hold_half_a_record_alone(tmp_path, content):
+def test_a_store_may_be_empty_or_hold_only_an_incomplete_record(tmp_path, content):
     """The power may go while the very first record is written."""
     store = Store(tmp_path)
     store.path.write_bytes(content)
@@ -80,7 +80,7 @@ def test_a_store_may_be_empty_or_hold_half_a_record_alone(tmp_path, content):
         b"\0" * 9,
     ],
 )
-def test_lines_that_are_no_records_are_reported_and_left_out(tmp_path, line):
+def test_lines_that_are_not_records_are_reported_and_skipped(tmp_path, line):
     store = Store(tmp_path)
     store.append(GOOD)
     with store.path.open("ab") as file:
@@ -93,11 +93,11 @@ def test_lines_that_are_no_records_are_reported_and_left_out(tmp_path, line):
 def test_two_processes_add_at_once(tmp_path):
     code = (
         "import sys\n"
-        "from idgnn.experiments.record import Record\n"
+        "from idgnn.experiments.spec import RunRecord\n"
         "from idgnn.experiments.store import Store\n"
         "store = Store(sys.argv[1])\n"
         "for i in range(200):\n"
-        "    store.append(Record(f'{sys.argv[2]}-{i}', {}, {'curve': [sys.argv[2]] * 2000}))\n"
+        "    store.append(RunRecord(f'{sys.argv[2]}-{i}', {}, {'curve': [sys.argv[2]] * 2000}))\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     processes = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), name], env=environment) for name in "AB"]
@@ -108,7 +108,7 @@ def test_two_processes_add_at_once(tmp_path):
     assert all(set((record.result or {})["curve"]) == {key[0]} for key, record in contents.records.items())
 
 
-def test_packed_records_are_the_same_and_the_same_bytes(tmp_path):
+def test_compressed_records_are_the_same_and_deterministic(tmp_path):
     records = [replace(GOOD, key=key) for key in "cab"]
     for name in ("r.jsonl", "r.jsonl.gz"):
         write_records(tmp_path / name, records)
@@ -119,7 +119,7 @@ def test_packed_records_are_the_same_and_the_same_bytes(tmp_path):
     assert [json.loads(line)["key"] for line in (tmp_path / "r.jsonl").read_text().splitlines()] == ["a", "b", "c"]
 
 
-def test_packed_records_are_part_of_a_store_and_stay_when_it_grows(tmp_path):
+def test_compressed_records_are_part_of_a_store_and_stay_when_it_grows(tmp_path):
     write_records(tmp_path / "records.jsonl.gz", [GOOD])
     store = Store(tmp_path)
     assert store.read().records == read_records(tmp_path).records == {GOOD.key: GOOD}

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from idgnn import walk_counts
-from idgnn.experiments.walks import build
+from idgnn.experiments.pair_variants import build_walks
 from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import build as build_predictor
 from idgnn.models.settings import ModelSettings
@@ -14,7 +14,7 @@ TASKS = ("link-prediction", "shortest-path")
 
 
 def network(problem, model=SMALL):
-    return build(settings("link-prediction", model), problem).double()
+    return build_walks(settings("link-prediction", model), problem).double()
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -33,7 +33,7 @@ def test_the_counts_are_those_of_the_graph_that_carries_messages():
     torch.testing.assert_close(ready.pair_x, expected)
 
 
-def test_no_link_that_is_asked_for_is_among_the_walks():
+def test_walks_do_not_use_the_queried_links():
     """An edge is a walk of one step; if the counts knew the edges that are asked for, the first would be the answer."""
     problem = problem_for("link-prediction")
     encoder = network(problem).encoder
@@ -53,7 +53,7 @@ def test_the_walks_of_a_pair_matter(task):
 
 
 @pytest.mark.parametrize("conv", ["gcn", "sage", "gat", "gin"])
-def test_it_has_as_many_parameters_as_its_rivals(conv):
+def test_it_has_as_many_parameters_as_the_other_models(conv):
     problem = problem_for("link-prediction")
     model = ModelSettings(conv=conv, identity="fast", budget=64)
     others = build_predictor(model, "pair", problem.in_channels, problem.objective.num_outputs, None)
@@ -63,10 +63,10 @@ def test_it_has_as_many_parameters_as_its_rivals(conv):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_it_is_trained_and_repeats(task):
-    assert scores(build, task, SMALL) == scores(build, task, SMALL)
+    assert scores(build_walks, task, SMALL) == scores(build_walks, task, SMALL)
 
 
-def test_it_is_for_pairs_alone():
+def test_other_tasks_are_refused():
     with pytest.raises(ValueError, match="expected a task on pairs"):
         network(problem_for("node-clustering"))
     with pytest.raises(ValueError, match="expected queries of shape"):

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCN, GATv2Conv, GCNConv, PNAConv, SAGEConv, TAGConv, TransformerConv
 
 from idgnn import IDGNN
-from idgnn.experiments.released.network import ReleasedEncoder
+from idgnn.experiments.released import ReleasedEncoder
 from idgnn.identity.cost import TooLargeError
 from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.schedule import make_schedule

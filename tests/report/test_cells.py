@@ -2,37 +2,38 @@ from statistics import stdev
 
 import pytest
 
-from idgnn.report.cells import cell, compare
+from idgnn.experiments.published import Published
+from idgnn.report.cells import compare, make_cell
 from idgnn.report.layout import Heading
-from tests.report.made import COLUMN, Number, layout, record
+from tests.report.made import COLUMN, layout, record
 
 TABLE = layout("table2")
 SPECS = TABLE.specs["text", "gcn", COLUMN]
 HEADING = Heading(COLUMN, "ScaleFree", metric="accuracy")
 
 
-def of(*values: float, number: Number | None = None, errors: int = 0):
+def of(*values: float, number: Published | None = None, errors: int = 0):
     made = [record(spec, value) for spec, value in zip(SPECS, values, strict=False)]
     made += [record(spec, 0, error="RuntimeError: no") for spec in SPECS[len(values) : len(values) + errors]]
-    return cell(SPECS, {each.key: each for each in made}, number, HEADING)
+    return make_cell(SPECS, {each.key: each for each in made}, number, HEADING)
 
 
 def test_mean_and_standard_deviation_are_those_of_the_seeds():
-    found = of(0.6, 0.7, 0.8, number=Number(0.7))
+    found = of(0.6, 0.7, 0.8, number=Published(0.7))
     assert (found.mean, found.std) == (pytest.approx(0.7), pytest.approx(stdev([0.6, 0.7, 0.8])))
-    assert (found.n, found.asked, found.share, found.number) == (3, 3, "", "0.700 ± 0.100")
+    assert (found.n, found.total, found.share, found.number) == (3, 3, "", "0.700 ± 0.100")
 
 
 @pytest.mark.parametrize(
     ("mean", "std", "theirs", "status"),
     [
-        (0.70, 0.01, Number(0.70, 0.0), "within"),
-        (0.71, 0.01, Number(0.70, 0.0), "within"),  # as far away as our deviation
-        (0.72, 0.01, Number(0.70, 0.02), "within"),  # as far away as theirs
-        (0.722, 0.01, Number(0.70, 0.02), "above"),
-        (0.678, 0.01, Number(0.70, 0.02), "below"),
-        (0.9996, 0.0, Number(1.0, 0.0), "within"),  # the same as printed
-        (0.7, None, Number(0.6, None), "above"),
+        (0.70, 0.01, Published(0.70, 0.0), "within"),
+        (0.71, 0.01, Published(0.70, 0.0), "within"),  # as far away as our deviation
+        (0.72, 0.01, Published(0.70, 0.02), "within"),  # as far away as theirs
+        (0.722, 0.01, Published(0.70, 0.02), "above"),
+        (0.678, 0.01, Published(0.70, 0.02), "below"),
+        (0.9996, 0.0, Published(1.0, 0.0), "within"),  # the same as printed
+        (0.7, None, Published(0.6, None), "above"),
         (0.7, 0.1, None, "alone"),
     ],
 )
@@ -42,20 +43,20 @@ def test_above_within_below(mean, std, theirs, status):
 
 def test_without_records_a_cell_is_not_run():
     found = of()
-    assert (found.status, found.number, found.n, found.asked) == ("missing", "not run", 0, 3)
+    assert (found.status, found.number, found.n, found.total) == ("missing", "not run", 0, 3)
 
 
-def test_with_some_records_a_cell_says_how_many():
-    found = of(0.6, 0.8, number=Number(0.7, 0.0), errors=1)
-    assert (found.n, found.share, found.failed, found.status) == (2, "2 of 3", 1, "within")
+def test_a_cell_with_some_records_has_their_number():
+    found = of(0.6, 0.8, number=Published(0.7, 0.0), errors=1)
+    assert (found.n, found.share, found.status) == (2, "2 of 3", "within")
     assert of(0.6).number == "0.600"
 
 
-def test_with_errors_alone_a_cell_has_failed():
+def test_a_cell_with_only_errors_has_failed():
     found = of(errors=2)
-    assert (found.status, found.number, found.failed) == ("failed", "failed", 2)
+    assert (found.status, found.number) == ("failed", "failed")
 
 
-def test_another_metric_than_the_table_asks_for_is_no_number():
+def test_a_record_without_the_metric_of_the_table_has_no_number():
     made = [record(spec, 0.9, metric="roc_auc") for spec in SPECS]
-    assert cell(SPECS, {each.key: each for each in made}, None, HEADING).mean is None
+    assert make_cell(SPECS, {each.key: each for each in made}, None, HEADING).mean is None

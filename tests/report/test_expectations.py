@@ -5,15 +5,18 @@ from statistics import fmean, pstdev, stdev
 
 import pytest
 
+from idgnn.experiments.grid import TABLES
 from idgnn.experiments.published import published as of_paper
-from idgnn.report.expectations.beside_pgnn import beside_pgnn
-from idgnn.report.expectations.check import above, at_least, within
-from idgnn.report.expectations.every import expectations, headline
-from idgnn.report.expectations.full_by_architecture import full_by_architecture
-from idgnn.report.expectations.gain_and_level import gain, level
-from idgnn.report.expectations.noise import room_for_noise
-from idgnn.report.expectations.plain_gnns import plain_gnns
-from idgnn.report.layout import TABLES
+from idgnn.report.blocks import above, at_least, within
+from idgnn.report.expectations import (
+    beside_pgnn,
+    expectations,
+    full_by_architecture,
+    headline,
+    noise_tolerance,
+    plain_gnns,
+)
+from idgnn.report.gain_and_level import gain, level
 from idgnn.report.tables import fill
 from tests.report.made import AS_PUBLISHED, COLUMN, layout, record, table2
 
@@ -68,7 +71,7 @@ def test_some_seeds_or_models_are_a_verdict_so_far():
     assert first(gain([table2({"full-gcn": (0.985,) * 3})]))[2] == "not run"  # over what?
 
 
-def test_what_goes_beyond_the_paper_is_no_part_of_an_expectation():
+def test_models_beyond_the_paper_are_not_part_of_an_expectation():
     values = {"gin": (0.6,) * 3, "full-gin": (0.7,) * 3, "walks-gin": (0.99,) * 3, "both-gin": (0.99,) * 3}
     made = of_rows("table3", "link-ENZYMES", values, metric="roc_auc")
     row = next(line for line in level(made).lines if line.name == "ENZYMES" and "link" in line.group)
@@ -87,13 +90,13 @@ def test_full_by_architecture_has_two_bounds():
     assert [(tally.name[:10], len(tally.checks)) for tally in paths.tallies] == [("Clustering", 8), ("Shortest p", 16)]
 
 
-def test_plain_gnns_are_held_against_noise_under_the_released_settings():
+def test_plain_gnns_with_the_released_settings_are_compared_with_noise():
     # Published 0.6787 ± 0.0110.
     made = of_rows("table2", COLUMN, {"gcn": (0.69, 0.70, 0.71), "gin": (0.5,) * 3, "sage": (0.48,)}, "released")
     block = plain_gnns(made)
-    room = room_for_noise(0.01, 3, 0.0110)
+    tolerance = noise_tolerance(0.01, 3, 0.0110)
     cells = block.lines[0].cells
-    assert cells[0].whole == f"+0.021 (±{room:.3f}) ✓"
+    assert cells[0].whole == f"+0.021 (±{tolerance:.3f}) ✓"
     assert cells[1].whole.endswith("✓ so far") and cells[2].whole == "not run" and cells[3].whole.endswith("✗")
     assert first(plain_gnns(of_rows("table2", COLUMN, {"gcn": (0.69,) * 3}, "text")))[0] == "not run"
 
@@ -103,8 +106,8 @@ def test_of_equal_networks_one_in_twenty_is_outside_the_noise(runs):
     rng, outside, trials = random.Random(0), 0, 4000
     for _ in range(trials):
         ours, theirs = ([rng.gauss(0, 1) for _ in range(number)] for number in (runs, 3))
-        room = room_for_noise(stdev(ours) if runs > 1 else None, runs, pstdev(theirs))
-        outside += abs(fmean(ours) - fmean(theirs)) > room
+        tolerance = noise_tolerance(stdev(ours) if runs > 1 else None, runs, pstdev(theirs))
+        outside += abs(fmean(ours) - fmean(theirs)) > tolerance
     assert outside / trials == pytest.approx(0.05, abs=0.012)
 
 
@@ -126,15 +129,15 @@ def test_without_records_nothing_is_judged_and_every_column_has_its_row():
     assert all(tally.number("not run") == len(tally.checks) for tally in tallies.values())
     assert sorted(len(tally.checks) for tally in tallies.values()) == [2, 2, 8, 16, 20, 20, 20, 20, 80]
     assert [len(block.lines) for block in blocks] == [9, 20, 20, 8, 6, 20]
-    said = "Of 66 expectations under the protocol text, 0 held and 0 did not; for 66 there is no result yet."
+    said = "Of 66 expectations under the protocol text, 0 held and 0 did not; 66 have no result yet."
     assert headline(blocks)[0] == said
 
 
-def test_the_headline_says_what_may_still_change():
+def test_the_headline_counts_verdicts_that_may_still_change():
     fewer = {row: values[:2] if row == "gat" else values for row, values in AS_PUBLISHED.items()}
     said = headline(expectations([table2(fewer)]))[0]  # gain, level and ID-GCN hold; ID-GIN, as published, does not
     assert said.startswith(
-        "Of 26 expectations under the protocol text, 3 held and 1 did not (1 of these so far); for 22"
+        "Of 26 expectations under the protocol text, 3 held and 1 did not (1 of these so far); 22 have"
     )
 
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from idgnn.experiments.measured_tables import RUN_TIME_COLUMNS, RUN_TIME_ROWS
 from idgnn.experiments.published import published
-from idgnn.experiments.table4 import COLUMNS, ROWS
 from idgnn.report.ratios import ratios
 from idgnn.report.tables import fill
 from tests.report.made import layout, record
@@ -17,11 +17,14 @@ def shown(*times: dict[str, float], replayed: bool = False) -> dict[str, list[st
     records = {}
     for spec, ratio in zip(made.specs["text", "gcn", "forward"], times, strict=False):
         result = {
-            column: {row: {"ms": 7.0 * ratio.get(row, 1.0), "std": 0.1, "ratio": ratio.get(row, 1.0)} for row in ROWS}
-            for column in COLUMNS
+            column: {
+                row: {"ms": 7.0 * ratio.get(row, 1.0), "std": 0.1, "ratio": ratio.get(row, 1.0)}
+                for row in RUN_TIME_ROWS
+            }
+            for column in RUN_TIME_COLUMNS
         }
         if replayed:
-            for row in ROWS:
+            for row in RUN_TIME_ROWS:
                 result["forward"][row] |= {"replayed_ms": 1.0, "replayed_ratio": 2 * ratio.get(row, 0.5)}
         records[spec.key] = replace(record(spec, 0, machine="H200, 1 run side by side"), result=result)
     block = ratios(fill(made, records, published))
@@ -29,7 +32,7 @@ def shown(*times: dict[str, float], replayed: bool = False) -> dict[str, list[st
     return {line.name: [cell.text for cell in line.cells] for line in block.lines}
 
 
-def test_published_ratios_stand_beside_ours_and_several_seeds_give_the_median():
+def test_published_ratios_are_beside_ours_which_are_the_median_over_seeds():
     found = shown(
         {"full-gcn-ego": 8.0, "full-gcn": 2.0},
         {"full-gcn-ego": 6.0, "full-gcn": 3.0},
@@ -52,6 +55,6 @@ def test_cuda_graphs_have_ratios_of_their_own():
     assert found["ID-GNN-Full, ego networks : ours"][4:] == ["4.0", "not run"]
 
 
-def test_without_records_the_published_ratios_stand_alone():
+def test_without_records_only_the_published_ratios_are_shown():
     assert shown()["ID-GNN-Full, ours : GCN"] == ["5.0", "not run", "3.5", "not run", *NO_GRAPHS]
     assert ratios(fill(layout("table2"), {}, published)) is None

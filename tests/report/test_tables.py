@@ -4,25 +4,24 @@ from dataclasses import replace
 
 import pytest
 
+from idgnn.experiments.grid import TABLES
 from idgnn.experiments.published import published as of_paper
-from idgnn.report.gains import gains
-from idgnn.report.layout import TABLES
-from idgnn.report.tables import fill
+from idgnn.report.tables import fill, gains
 from tests.report.made import AS_PUBLISHED, layout, record, table2
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_table_stands_without_a_single_record(name):
+def test_every_table_is_complete_without_records(name):
     table = fill(layout(name), {}, of_paper)
     assert {cell.status for cell in table.ours()} == {"missing"}
     assert any(line == "published" for line, _, _ in table.cells)
-    assert all(table.lines(row, table.layout.headings) for row in table.layout.rows)
+    assert all(table.sources(row, table.layout.headings) for row in table.layout.rows)
 
 
-def test_what_goes_beyond_the_paper_has_no_released_and_no_published_line():
+def test_models_beyond_the_paper_have_no_released_and_no_published_numbers():
     table = fill(layout("table2"), {}, of_paper)
     row = next(row for row in table.layout.rows if row.name == "walks-gcn")
-    assert table.lines(row, table.layout.headings) == ["text"]
+    assert table.sources(row, table.layout.headings) == ["text"]
 
 
 def test_the_best_of_each_family_and_of_the_column_are_marked():
@@ -43,7 +42,7 @@ def test_gains_by_hand():
     assert released.gain is None
 
 
-def test_what_goes_beyond_the_paper_says_so_and_is_never_the_best():
+def test_models_beyond_the_paper_are_labeled_and_never_the_best():
     made = layout("table3")
     records = {}
     for row, value in {"gcn": 0.6, "full-gcn": 0.7, "walks-gcn": 0.8, "both-gcn": 0.9}.items():
@@ -60,7 +59,7 @@ def test_what_goes_beyond_the_paper_says_so_and_is_never_the_best():
     assert text.gain == pytest.approx(0.1)  # 0.7 over 0.6
 
 
-def test_the_best_of_a_family_stands_beside_the_published_best():
+def test_the_best_of_a_family_is_compared_with_the_published_best():
     made = layout("table5")
     values = {"full-gcn": 0.80, "full-gin": 0.86, "gcn": 0.9}
     records = {}

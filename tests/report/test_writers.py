@@ -3,7 +3,7 @@
 import re
 from html.parser import HTMLParser
 
-from idgnn.report.expectations.every import expectations
+from idgnn.report.expectations import expectations
 from idgnn.report.latex import escape, latex
 from idgnn.report.markdown import markdown
 from idgnn.report.page import page
@@ -53,7 +53,7 @@ def test_the_page_is_well_formed_and_loads_nothing():
     assert "@import" not in text and "url(" not in text and "http" not in text
 
 
-def test_what_records_say_is_escaped():
+def test_texts_of_records_are_escaped():
     text = page(tables())
     assert "<script" not in text and "&lt;script&gt;" in text
 
@@ -82,7 +82,7 @@ def test_every_line_of_a_markdown_table_has_as_many_cells():
     assert "<ins>**0.980 ± 0.010**</ins> ≈" in blocks[7] and "0.550 ± 0.071 ▲ (2 of 3)" in blocks[7]
 
 
-def test_markdown_begins_with_a_summary_and_its_links_lead_somewhere():
+def test_markdown_starts_with_a_summary_and_its_links_have_targets():
     text = markdown(tables())
     titles = [line.lstrip("# ") for line in text.splitlines() if line.startswith("#")]
     assert titles[:3] == ["The tables of the paper", "Summary", "The best of each kind"]
@@ -91,7 +91,7 @@ def test_markdown_begins_with_a_summary_and_its_links_lead_somewhere():
     assert set(re.findall(r"\(#(.*?)\)", text)) <= anchors
 
 
-def test_every_format_shows_the_same_expectations_and_marks_what_goes_beyond():
+def test_every_format_shows_the_same_expectations_and_labels_models_beyond_the_paper():
     made = tables()
     spaced = (
         plain(made, width=200),
@@ -117,11 +117,11 @@ def test_every_line_of_a_latex_table_has_as_many_cells():
     assert escape(r"a_b\c{%}") == r"a\_b\textbackslash{}c\{\%\}"
 
 
-def test_the_terminal_says_what_is_missing_failed_and_partial():
+def test_the_terminal_shows_missing_failed_and_partial_cells():
     text = plain(tables(), width=200)
     assert all(said in text for said in ("not run", "failed ✗", "0.550±0.071 ▲ (2 of 3)", "0.980±0.010 ≈"))
     assert all(len(line) <= 80 for line in plain(tables({}), width=80).splitlines())
 
 
-def test_a_narrow_terminal_cuts_no_number_off():
+def test_a_narrow_terminal_truncates_no_number():
     assert "…" not in plain(tables(), width=80)

@@ -9,25 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from idgnn.choices import TableName
 from idgnn.cli.arguments import File
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from idgnn.experiments.record import Record
-    from idgnn.experiments.spec import Spec
+    from idgnn.experiments.spec import RunRecord, Spec
     from idgnn.report.layout import Layout
-    from idgnn.report.tables import Table
+    from idgnn.report.tables import ResultTable
 
 Format = Literal["terminal", "markdown", "latex", "html"]
-# As in report/layout.py, which takes longer to import than --help may last.
-Name = Literal["table1", "table2", "table3", "table4", "table5", "table6", "memory"]
-_ENDINGS: dict[str, Format] = {".md": "markdown", ".tex": "latex", ".html": "html", ".txt": "terminal"}
+_EXTENSIONS: dict[str, Format] = {".md": "markdown", ".tex": "latex", ".html": "html", ".txt": "terminal"}
 
 
 @dataclass(frozen=True)
 class Report:
-    """Show the tables of the paper: published, as the records of idgnn reproduce have them, and what holds of it.
+    """Show the tables of the paper: published numbers, those of the records of idgnn reproduce, and expectations.
 
     idgnn report
 
@@ -37,22 +35,22 @@ class Report:
     """
 
     store: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="[STORE]")] = Path("results")
-    """The folder of the records, or a file of them: .jsonl, .jsonl.gz."""
+    """The folder of the records, or a file of records: .jsonl, .jsonl.gz."""
     format: Format | None = None
-    """Unless given, what the ending of --output says (.md, .tex, .html, .txt), or terminal."""
+    """Unless given, by the extension of --output (.md, .tex, .html, .txt), or terminal."""
     output: Annotated[File, tyro.conf.arg(aliases=["-o"])] = None
-    """Where it is written; unless given, it is printed."""
-    tables: tuple[Name, ...] = ()
+    """The output file; unless given, the report is printed."""
+    tables: tuple[TableName, ...] = ()
     """Unless given, all."""
     quick: bool = False
     """Show the tables that have runs of idgnn reproduce --quick. They are not comparable with the paper."""
 
     def __call__(self) -> None:
         """Reads the records, fills the tables, and writes them."""
-        from idgnn.experiments.grid import NOT_COMPARABLE
+        from idgnn.experiments.grid import NOT_COMPARABLE, TABLES
         from idgnn.experiments.published import published
         from idgnn.experiments.store import read_records
-        from idgnn.report.layout import TABLES, layout
+        from idgnn.report.layout import layout
         from idgnn.report.tables import fill
         from idgnn.writing import write_text
 
@@ -62,17 +60,17 @@ class Report:
             print(f"idgnn: note: {sentence}", file=sys.stderr)
         layouts = [layout(name, quick=self.quick) for name in TABLES]
         places = {spec.key for each in layouts for spec in _runs(each)}
-        if strange := len(found.records.keys() - places):
+        if unknown := len(found.records.keys() - places):
             print(
-                f"idgnn: note: {strange} of {len(found.records)} records are of no cell of a table and are not shown: "
-                f"runs {'without --quick' if self.quick else 'of --quick (add --quick to see them)'}, or of settings "
-                "of another version.",
+                f"idgnn: note: {unknown} of {len(found.records)} records belong to no cell of a table and are not "
+                f"shown: runs {'without --quick' if self.quick else 'of --quick (add --quick to see them)'}, or with "
+                "data or settings of another version.",
                 file=sys.stderr,
             )
         if self.quick and not any(_trained(each, found.records) for each in layouts):
             raise ValueError(f"{self.store} holds no run of idgnn reproduce --quick. Leave --quick out.")
-        beside = (lambda *place: None) if self.quick else published
-        tables = [fill(each, found.records, beside) for each in layouts if self._wants(each, found.records)]
+        published_number = (lambda *place: None) if self.quick else published
+        tables = [fill(each, found.records, published_number) for each in layouts if self._wants(each, found.records)]
         if self.quick:
             print(f"idgnn: note: {NOT_COMPARABLE}.", file=sys.stderr)
         if self.output is None:
@@ -81,7 +79,7 @@ class Report:
         write_text(self.output, _text(tables, kind))
         print(f"{self.output}: {len(tables)} table{'s' * (len(tables) != 1)}, {len(found.records)} records")
 
-    def _wants(self, table: Layout, records: Mapping[str, Record]) -> bool:
+    def _wants(self, table: Layout, records: Mapping[str, RunRecord]) -> bool:
         if self.tables:
             return table.name in self.tables
         return not self.quick or any(spec.key in records for spec in _runs(table))
@@ -89,27 +87,27 @@ class Report:
     def _format(self) -> Format:
         if self.output is None:
             if self.format == "html":
-                raise ValueError("a page needs a file. Add --output, for example --output report.html.")
+                raise ValueError("html needs an output file. Add --output, for example --output report.html.")
             return self.format or "terminal"
-        if self.format is None and self.output.suffix not in _ENDINGS:
+        if self.format is None and self.output.suffix not in _EXTENSIONS:
             raise ValueError(
-                f"the output is {self.output}, expected an ending of {', '.join(_ENDINGS)}. Or add --format."
+                f"the output is {self.output}, expected an extension of {', '.join(_EXTENSIONS)}. Or add --format."
             )
-        return self.format or _ENDINGS[self.output.suffix]
+        return self.format or _EXTENSIONS[self.output.suffix]
 
 
 def _runs(table: Layout) -> Iterator[Spec]:
     return (spec for specs in table.specs.values() for spec in specs)
 
 
-def _trained(table: Layout, records: Mapping[str, Record]) -> bool:
-    """Whether any of its networks was trained; measurements are the same with --quick and without."""
+def _trained(table: Layout, records: Mapping[str, RunRecord]) -> bool:
+    """Whether a network of the table was trained; measurements are the same with --quick and without."""
     from idgnn.experiments.spec import TrainJob
 
     return any(isinstance(spec.job, TrainJob) and spec.key in records for spec in _runs(table))
 
 
-def _show(tables: Sequence[Table]) -> None:
+def _show(tables: Sequence[ResultTable]) -> None:
     from rich.console import Console
 
     from idgnn.report.terminal import show
@@ -117,7 +115,7 @@ def _show(tables: Sequence[Table]) -> None:
     show(tables, Console())
 
 
-def _text(tables: Sequence[Table], kind: Format) -> str:
+def _text(tables: Sequence[ResultTable], kind: Format) -> str:
     if kind == "markdown":
         from idgnn.report.markdown import markdown as write
     elif kind == "latex":

@@ -1,7 +1,7 @@
-"""How long a job takes and how much memory it needs, guessed before it runs. Imports no PyTorch.
+"""Estimates of time and memory of a job before it runs. Imports no PyTorch.
 
-The constants were measured on one core of an AMD EPYC, and on an H200; they are good for an order of runs and for a
-first guess. What has run on the same machine is known better, and corrects the guess for the rest.
+The time is the number of units of work of the job times the seconds per unit that recorded runs took: on the same
+machine, else on other machines of the same kind (CPU or GPU). Only without any such record is a default taken.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from functools import cache
 from statistics import mean, median
 from typing import Any, Literal
 
-from idgnn.experiments.record import Record
-from idgnn.experiments.spec import Job, MeasureJob, TrainJob, job_as_dict
+from idgnn.experiments.spec import Job, MeasureJob, RunRecord, job_as_dict
 from idgnn.graphs.catalog import CATALOG
 from idgnn.graphs.sources import Selection
 from idgnn.models.settings import ModelSettings
@@ -23,121 +22,135 @@ from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.run_settings import RunSettings, TrainOptions
 
 GIB = 2**30
-_START = {"cpu": 3.0, "gpu": 8.0}  # seconds to read the data, make the labels and match the width
-_MEASUREMENT = {"run-time": 300.0, "regular-graphs": 10.0, "memory": 30.0}  # seconds on a CPU, of which a GPU needs 0.2
-# Microseconds for a node of a batch on one core: plain and Fast, then Full with each layer.
-_NODE = {
-    "node": {"plain": 18, "gcn": 45, "sage": 85, "gat": 100, "gin": 55},
-    "graph": {"plain": 16, "gcn": 45, "sage": 105, "gat": 110, "gin": 80},
-    "shortest-path": {"plain": 150, "gcn": 200, "sage": 400, "gat": 430, "gin": 280},
-    "link-prediction": {"plain": 40, "gcn": 110, "sage": 250, "gat": 270, "gin": 200},
-}
 _NODES = {"Cora": 2708, "CiteSeer": 3327, "ENZYMES": 33, "PROTEINS": 39, "BZR": 36, "COX2": 41, "MUTAG": 18}
-_NODES |= {"PTC_MR": 14, "ogbg-molhiv": 26}  # of a graph on average; those that are drawn have 64
-# Milliseconds of a step on a GPU that the process has for itself, and of the GPU when processes share it.
-_STEP = {"replayed": (1.5, 0.6), "launched": (16.0, 1.3)}
-_BYTES = {"plain": 40_000, "full": 200_000}  # for a node of a batch
+_NODES |= {"PTC_MR": 14, "ogbg-molhiv": 26}  # of a graph on average; generated graphs have 64
+_START = 3.0  # seconds to read the data, compute the labels and match the width
+_MEASUREMENT = 60.0  # seconds of a measurement that was never recorded
+# A unit of work is a step on a GPU, where launching kernels dominates, and a node of a batch on a CPU.
+_SECONDS = {"cpu": 5e-5, "gpu": 5e-3}  # per unit, without any record: right within a factor of 10
+_PAIRS, _FULL = {"cpu": 3, "gpu": 2}, {"cpu": 5, "gpu": 2}  # times the work of a plain GNN on nodes or graphs
+_BYTES = {"none": 40_000, "fast": 40_000, "full": 200_000}  # of memory for a node of a batch
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A guess."""
+    """Seconds and bytes."""
 
     seconds: float
     memory: float
-    """In bytes: of the GPU, or of the CPU where there is none."""
+    """Of the GPU, or of the CPU where there is none."""
     measured: bool = False
-    """Whether the same job with another seed was measured on this machine."""
+    """Whether the same job with another seed or fold was measured on this machine."""
 
 
 class Estimator:
-    """Guesses for one machine.
+    """Estimates for one machine.
 
     Args:
-        machine: As records name it, with the number of runs side by side; only records of the same one are learnt from.
-        kind: Where networks are.
-        side_by_side: How many runs share a device.
-        threads: How many cores each of them has.
-        records: What was measured before.
+        machine: As records name it, with the number of runs side by side.
+        kind: The device of the networks.
+        records: Finished runs, on this machine and on others.
     """
 
     def __init__(
-        self,
-        machine: str = "",
-        kind: Literal["cpu", "gpu"] = "cpu",
-        side_by_side: int = 1,
-        threads: int = 1,
-        records: Iterable[Record] = (),
+        self, machine: str = "", kind: Literal["cpu", "gpu"] = "cpu", records: Iterable[RunRecord] = ()
     ) -> None:
-        self.machine, self.kind, self.side_by_side, self.threads = machine, kind, side_by_side, threads
+        self.machine = machine
+        self.kind: Literal["cpu", "gpu"] = kind
         self._seconds, self._memory = dict[str, list[float]](), dict[str, float]()
-        self._ratios, self._factor = list[float](), 1.0
+        self._measurements = dict[str, list[float]]()
+        self._rates: dict[bool, list[float]] = {True: [], False: []}  # by whether it is this machine
+        self._rate = _SECONDS[kind]
         for record in records:
-            self.learn(record)
+            self._add(record)
+        self._set_rate()
 
     def __call__(self, job: Job) -> Estimate:
-        """The guess for a job."""
-        kind, guess = _kind_of(job), self._guess(job)
-        if kind in self._seconds:
-            return Estimate(mean(self._seconds[kind]), self._memory.get(kind, guess.memory), True)
-        return Estimate(guess.seconds * (self._factor if isinstance(job, TrainJob) else 1), guess.memory)
+        """The estimate for a job."""
+        same = _same_but_seed_of(job)
+        if isinstance(job, MeasureJob):
+            seconds, memory = mean(self._measurements.get(job.name, [_MEASUREMENT])), float(GIB)
+        else:
+            seconds, memory = _START + self._rate * _work(job.settings, self.kind), _memory(job.settings)
+        if same in self._seconds:
+            return Estimate(mean(self._seconds[same]), self._memory.get(same, memory), True)
+        return Estimate(seconds, memory)
 
-    def learn(self, record: Record) -> None:
-        """Takes note of how long a job took, if it came to its end on this machine."""
-        if record.result is None or record.machine != self.machine:
+    def learn(self, record: RunRecord) -> None:
+        """Takes a finished run into account."""
+        self._add(record)
+        self._set_rate()
+
+    @property
+    def source(self) -> str:
+        """Where the rate of jobs that were never measured comes from."""
+        for here, place in ((True, "this machine"), (False, f"other {self.kind.upper()}s")):
+            if number := len(self._rates[here]):
+                return f"the rate of {number} recorded run{'s' * (number != 1)} on {place}"
+        return "a default rate, because no run is recorded (it may be wrong by a factor of 10)"
+
+    def _add(self, record: RunRecord) -> None:
+        here = record.machine == self.machine
+        if record.result is None or not (here or record.on_gpu == (self.kind == "gpu")):
             return
-        kind = _kind(record.job)
-        self._seconds.setdefault(kind, []).append(record.seconds)
-        if "gpu_memory" in record.result:
-            self._memory[kind] = record.result["gpu_memory"] + GIB / 2  # what CUDA itself takes
+        if here:
+            same = _same_but_seed(record.job)
+            self._seconds.setdefault(same, []).append(record.seconds)
+            if "gpu_memory" in record.result:
+                self._memory[same] = record.result["gpu_memory"] + GIB / 2  # of CUDA itself
+        if "measure" in record.job:
+            self._measurements.setdefault(record.job["measure"], []).append(record.seconds)
         settings = _settings(record.job)
         if settings is not None and record.seconds > 0:
-            self._ratios.append(record.seconds / self._guess(TrainJob(settings)).seconds)
-            self._factor = median(self._ratios)
+            self._rates[here].append(max(record.seconds - _START, 0.1) / _work(settings, self.kind))
 
-    def _guess(self, job: Job) -> Estimate:
-        if isinstance(job, MeasureJob):
-            return Estimate(_MEASUREMENT[job.name] * (1 if self.kind == "cpu" else 0.2), GIB)
-        settings = job.settings
-        steps, nodes = _steps_and_nodes(settings)
-        full = settings.model.identity == "full"
-        level = settings.task.name if settings.task.level == "pair" else settings.task.level
-        costs = _NODE.get(level, _NODE["shortest-path"])
-        width = ((settings.model.width or settings.model.budget) / 256) ** 1.5  # products and sums: between 1 and 2
-        if self.kind == "cpu":
-            # Threads share the work of a step, but not all of it.
-            step = 1e-6 * nodes * costs[settings.model.conv if full else "plain"] * width / self.threads**0.6
-        else:
-            alone, shared = _STEP["launched" if settings.task.name == "link-prediction" else "replayed"]
-            step = 1e-3 * max(alone, shared * self.side_by_side) * (2 if full else 1)
-        looks = 1 + 0.15 / settings.training.eval_every  # a fifth of the graphs, and no gradients
-        memory = GIB * 0.6 + nodes * _BYTES["full" if full else "plain"] * width
-        return Estimate(_START[self.kind] + settings.training.epochs * steps * step * looks, memory)
+    def _set_rate(self) -> None:
+        rates = self._rates[True] or self._rates[False]
+        self._rate = median(rates) if rates else _SECONDS[self.kind]
+
+
+def _work(settings: RunSettings, kind: Literal["cpu", "gpu"]) -> float:
+    """The units of work of a training."""
+    steps, nodes = _steps_and_nodes(settings)
+    units = steps if kind == "gpu" else steps * nodes * _width(settings)
+    units *= _PAIRS[kind] if settings.task.level == "pair" else 1
+    units *= _FULL[kind] if settings.model.identity == "full" else 1
+    evaluation = 1 + 0.15 / settings.training.eval_every  # a fifth of the graphs, and no gradients
+    return settings.training.epochs * units * evaluation
+
+
+def _memory(settings: RunSettings) -> float:
+    _, nodes = _steps_and_nodes(settings)
+    return GIB * 0.6 + nodes * _BYTES[settings.model.identity] * _width(settings)
+
+
+def _width(settings: RunSettings) -> float:
+    """The cost of a width beside 256: matrix products grow with its square, sums with the width."""
+    return ((settings.model.width or settings.model.budget) / 256) ** 1.5
 
 
 def _steps_and_nodes(settings: RunSettings) -> tuple[int, float]:
     """The steps of an epoch, and the nodes of a batch."""
     name = settings.data if isinstance(settings.data, str) else ""
-    graphs = CATALOG[name].num_graphs if name in CATALOG else 1
-    graphs = settings.selection.smallest or graphs
+    graphs = settings.selection.smallest or (CATALOG[name].num_graphs if name in CATALOG else 1)
     train = max(round(graphs * 0.8), 1)
     batch = min(train, settings.training.batch_size)
     return math.ceil(train / batch), batch * _NODES.get(name, 64)
 
 
-@cache  # asked again and again while runs wait
-def _kind_of(job: Job) -> str:
-    return _kind(job_as_dict(job))
+@cache  # called for every waiting run after every change
+def _same_but_seed_of(job: Job) -> str:
+    return _same_but_seed(job_as_dict(job))
 
 
-def _kind(job: dict[str, Any]) -> str:
-    """Equal for jobs that differ in nothing but the seed or the fold."""
+def _same_but_seed(job: dict[str, Any]) -> str:
+    """Equal for jobs that differ only in the seed or the fold."""
     task = {name: value for name, value in job.get("task", {}).items() if name != "fold"}
     return json.dumps({**job, "seed": 0, "task": task}, sort_keys=True)
 
 
 def _settings(job: dict[str, Any]) -> RunSettings | None:
-    """The settings that a record was made with, if it is of a training on a dataset by name."""
+    """The settings of a recorded training on a dataset by name."""
     if not isinstance(job.get("train"), str):
         return None
     try:

@@ -9,40 +9,44 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from idgnn.experiments.record import Record
-from idgnn.experiments.spec import Job, MeasureJob, TrainJob, job_as_dict, key_of
+from idgnn.experiments.spec import GENERATED, Job, MeasureJob, RunRecord, TrainJob, checksum, job_as_dict, key_of
+from idgnn.graphs.catalog import find
 from idgnn.training.environment import processor, versions
 from idgnn.training.run_settings import RunSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch_geometric.data import Data
+
     from idgnn.graphs.dataset import Dataset
     from idgnn.tasks.problem import Problem
 
 
 def execute(job: Job, device: str) -> dict[str, Any]:
-    """What comes of a job, as :class:`idgnn.experiments.record.Record` describes it."""
+    """The result of a job, as :class:`idgnn.experiments.spec.RunRecord` describes it."""
     return _measure(job, device) if isinstance(job, MeasureJob) else _train(job, device)
 
 
-def attempt(job: Job, device: str, machine: str) -> Record:
-    """Runs a job; an error is part of the record, its message in the first line and where it came from below."""
+def attempt(job: Job, device: str, machine: str) -> RunRecord:
+    """Runs a job; an error becomes part of the record, its message in the first line and the traceback below."""
     start, result, error = time.perf_counter(), None, None
     try:
         result = execute(job, device)
-    except Exception as caught:  # whatever it is, the other jobs go on
+    except Exception as caught:  # the other jobs continue
         error = f"{type(caught).__name__}: {caught}\n\n{''.join(traceback.format_exception(caught))}"
     seconds = round(time.perf_counter() - start, 3)
     now = datetime.now().astimezone().isoformat(timespec="seconds")
-    return Record(key_of(job), job_as_dict(job), result, error, seconds, machine, now, versions())
+    return RunRecord(key_of(job), job_as_dict(job), result, error, seconds, machine, now, versions())
 
 
-def needs_all(job: Job) -> bool:
-    """Whether a job takes times, so that nothing may run beside it."""
+def runs_alone(job: Job) -> bool:
+    """Whether a job measures time, so that nothing may run beside it."""
     return isinstance(job, MeasureJob) and job.name == "run-time"
 
 
 def machine_of(device: str, side_by_side: int) -> str:
-    """What a time was measured on; how many runs shared it is part of that."""
+    """The device on which a time was measured, and how many runs shared it."""
     if device.startswith("cuda"):
         import torch
 
@@ -69,38 +73,38 @@ def _train(job: TrainJob, device: str) -> dict[str, Any]:
     cuda = device.startswith("cuda")
     if cuda:
         torch.cuda.reset_peak_memory_stats(device)
-    # Link prediction has new queries, so other shapes, in every epoch: there is nothing to record.
+    # Link prediction has new queries, so other shapes, in every epoch: no step can be replayed.
     options = replace(settings.training, device=device, cuda_graphs=cuda and settings.task.name != "link-prediction")
     model: Any = _network(job, problem)
     trainer = Trainer(model, problem, options, settings.seed)
-    metric, curve, looks = problem.objective.metric, list[Any](), {}
+    metric, curve, evaluated = problem.objective.metric, list[Any](), {}
     for epoch in trainer.epochs():
         if epoch.metrics:
-            looks[epoch.epoch] = epoch.metrics
+            evaluated[epoch.epoch] = epoch.metrics
             curve.append([epoch.epoch, _short(epoch.loss), _short(epoch.metrics["valid"][metric])])
     best = trainer.best_epoch or trainer.epoch
     return {
-        **looks[trainer.epoch],
-        "best": {"epoch": best, **looks[best]},
+        **evaluated[trainer.epoch],
+        "best": {"epoch": best, **evaluated[best]},
         "curve": curve,
-        **_other_curves(looks, metric, settings),
+        **_other_curves(evaluated, metric, settings),
         "metric": metric,
         "num_parameters": num_parameters(model),
         "width": getattr(model, "settings", {}).get("encoder", {}).get("hidden_channels", settings.model.width),
-        "batch_size": trainer.batch_size,  # smaller than was asked for if memory ran out
+        "batch_size": trainer.batch_size,  # smaller than requested if memory ran out
         **({"gpu_memory": torch.cuda.max_memory_reserved(device)} if cuda else {}),
     }
 
 
-def _other_curves(looks: dict[int, Any], metric: str, settings: RunSettings) -> dict[str, Any]:
-    """Two classes are judged by ROC AUC, but the paper and those it compares with give accuracy: that of every look."""
+def _other_curves(evaluated: dict[int, Any], metric: str, settings: RunSettings) -> dict[str, Any]:
+    """The accuracy by epoch where the metric is ROC AUC: the paper and the works beside it give it for two classes."""
     if metric == "accuracy" or not settings.task.name.endswith("classification"):
         return {}
-    return {"curves": {"accuracy": [[epoch, _short(each["valid"]["accuracy"])] for epoch, each in looks.items()]}}
+    return {"curves": {"accuracy": [[epoch, _short(each["valid"]["accuracy"])] for epoch, each in evaluated.items()]}}
 
 
 def _short(value: float) -> float:
-    """As many digits as a curve can show: all of them would be most of a store."""
+    """As many digits as a curve can show: with all of them curves would be most of a store."""
     return float(f"{value:.5g}")
 
 
@@ -113,32 +117,38 @@ def _network(job: TrainJob, problem: Problem) -> Any:
         outputs = problem.objective.num_outputs
         return build(settings.model, problem.level, problem.in_channels, outputs, problem.edge_dim)
     if job.variant == "released":
-        from idgnn.experiments.released import build
+        from idgnn.experiments.released import build_released as build_variant
     elif job.variant == "walks":
-        from idgnn.experiments.walks import build
+        from idgnn.experiments.pair_variants import build_walks as build_variant
     elif job.variant == "both-directions":
-        from idgnn.experiments.both_directions import build
+        from idgnn.experiments.pair_variants import build_both_directions as build_variant
     else:
-        from idgnn.experiments.pgnn import build
-    return build(settings, problem)
+        from idgnn.experiments.pgnn import build_pgnn as build_variant
+    return build_variant(settings, problem)
 
 
 def _measure(job: MeasureJob, device: str) -> dict[str, Any]:
     if job.name == "regular-graphs":
-        from idgnn.experiments.regular_graphs import measure
+        from idgnn.experiments.regular_graphs import measure_regular_graphs as measure
+        from idgnn.graphs.synthetic import random_regular
+
+        check_generated("random-regular", random_regular(10, num_nodes=16, degree=4))
     elif job.name == "run-time":
-        from idgnn.experiments.run_time import measure
+        from idgnn.experiments.run_time import measure_run_time as measure
     else:
-        from idgnn.experiments.memory import measure
+        from idgnn.experiments.memory import measure_memory as measure
     return measure(dict(job.arguments), job.seed, device)
 
 
-# Jobs of one seed on the same data come one after another, so a few are enough; networks and options are left out of
+# Jobs of one seed on the same data come one after another, so a few are enough; networks and options are not part of
 # the settings, so that jobs share them.
 @lru_cache(maxsize=4)
 def _dataset(settings: RunSettings) -> Dataset:
+    from idgnn.graphs.load import load
     from idgnn.training.train import read_data
 
+    if isinstance(settings.data, str) and find(settings.data).name in GENERATED:
+        check_generated(find(settings.data).name, load(settings.data).graphs)
     return read_data(settings)
 
 
@@ -148,3 +158,13 @@ def _problem(settings: RunSettings) -> Problem:
 
     task = type(settings.task)(name="node-classification")  # the graphs are the same for all tasks and seeds
     return make_problem(_dataset(replace(settings, task=task, seed=0)), settings.task, settings.seed)
+
+
+def check_generated(name: str, graphs: Sequence[Data]) -> None:
+    """Refuses generated graphs of another version: a result would be stored under the key of other data."""
+    found = checksum(str((graph.num_nodes, graph["edge_index"].tolist())).encode() for graph in graphs)
+    if found != GENERATED[name]:
+        raise ValueError(
+            f"the graphs of {name} have the checksum {found}, expected {GENERATED[name]}: networkx "
+            f"{versions()['networkx']} generates other graphs than those of the tables. Install networkx 3.6.1."
+        )

@@ -1,42 +1,34 @@
-"""The tables of the paper as one list of runs: which, how small, and in which order. Imports no PyTorch."""
+"""The tables of the paper as one list of runs: selection, order, and small versions. Imports no PyTorch."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from idgnn.experiments import table1, table2, table3, table4, table5, table6, table_memory
-from idgnn.experiments.execute import needs_all
-from idgnn.experiments.models import EVERY, Model
-from idgnn.experiments.spec import Protocol, Spec, TrainJob
+from idgnn.choices import Protocol, TableName
+from idgnn.experiments.execute import runs_alone
+from idgnn.experiments.measured_tables import MEMORY, TABLE1, TABLE4
+from idgnn.experiments.paper_table import EVERY, PaperTable
+from idgnn.experiments.spec import Spec, TrainJob
+from idgnn.experiments.trained_tables import TABLE2, TABLE3, TABLE5, TABLE6
 from idgnn.graphs.catalog import CATALOG
 from idgnn.training.run_settings import RunSettings
 
-Specs = Callable[[Sequence[Model], Protocol, Sequence[int]], list[Spec]]
-
-TABLES: dict[str, Specs] = {
-    "table1": table1.specs,
-    "table2": table2.specs,
-    "table3": table3.specs,
-    "table4": table4.specs,
-    "table5": table5.specs,
-    "table6": table6.specs,
-    "memory": table_memory.specs,
+TABLES: dict[TableName, PaperTable] = {
+    table.name: table for table in (TABLE1, TABLE2, TABLE3, TABLE4, TABLE5, TABLE6, MEMORY)
 }
-"""The runs of every table."""
 
 SEEDS = (0, 1, 2)
 """As many as in the paper."""
-
 NOT_COMPARABLE = "quick: not comparable with the paper"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which part of the paper; what is left empty is not restricted."""
+    """Which part of the paper; an empty field is no restriction."""
 
-    tables: tuple[str, ...] = ()
+    tables: tuple[TableName, ...] = ()
     columns: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     protocols: tuple[Protocol, ...] = ("text",)
@@ -44,7 +36,7 @@ class Choice:
     quick: bool = False
 
     def specs(self) -> list[Spec]:
-        """Its runs, table by table. A name that nothing has is an error, and so is a choice of nothing at all."""
+        """Its runs, table by table. An unknown name is an error, and so is a choice without runs."""
         _check(self.tables, TABLES, "table")
         if any(not 0 <= seed < 2**63 for seed in self.seeds) or len(set(self.seeds)) < len(self.seeds):
             raise ValueError(f"the seeds are {list(self.seeds)}, expected different numbers from 0 on.")
@@ -52,7 +44,7 @@ class Choice:
             spec
             for table in self.tables or TABLES
             for protocol in self.protocols
-            for spec in TABLES[table](EVERY, protocol, self.seeds)
+            for spec in TABLES[table].specs(EVERY, protocol, self.seeds)
         ]
         where = f" in {' or '.join(self.tables)}" if self.tables else ""
         _check(self.columns, {spec.column for spec in every}, "column", where)
@@ -64,8 +56,8 @@ class Choice:
         ]
         if not found:
             raise ValueError(
-                "no run has such a table, column, model, protocol and seed together. Leave one of them out; the "
-                "released settings are for Tables 2, 3 and 5 alone."
+                "no run has this combination of table, column, model, protocol and seed. Leave one of them out; only "
+                "Tables 2, 3 and 5 have released settings."
             )
         return [quick(spec) for spec in found] if self.quick else found
 
@@ -73,15 +65,15 @@ class Choice:
 def in_order(specs: Iterable[Spec], seconds: Callable[[Spec], float]) -> list[Spec]:
     """The order in which they are run; of cells that share a job, the first.
 
-    Every table is complete for one seed before the next seed begins, so that whatever time there is gives whole tables.
-    Within that the longest come first: a long run that begins last would keep all others waiting. What is timed, and so
-    needs the machine for itself, comes before all.
+    Every table is complete for one seed before the next seed starts, so that a run that is stopped leaves whole tables.
+    Within that the longest come first: a long run that starts last would keep all others waiting. Timed runs, which
+    need the machine for themselves, come before all.
     """
     tables = list(TABLES)
 
     def place(spec: Spec) -> tuple[bool, int, bool, int, float]:
         table = tables.index(spec.table) if spec.table in tables else len(tables)
-        return (not needs_all(spec.job), spec.seed, spec.protocol != "text", table, -seconds(spec))
+        return (not runs_alone(spec.job), spec.seed, spec.protocol != "text", table, -seconds(spec))
 
     found = dict[str, Spec]()
     for spec in sorted(specs, key=place):
@@ -90,18 +82,18 @@ def in_order(specs: Iterable[Spec], seconds: Callable[[Spec], float]) -> list[Sp
 
 
 def quick(spec: Spec) -> Spec:
-    """A run that takes seconds, to see that everything works; what comes of it is :data:`NOT_COMPARABLE`.
+    """A run that takes seconds, to test that everything works; its result is :data:`NOT_COMPARABLE`.
 
-    It has another key, so that it is never taken for the real one. Measurements are what they are: they are short.
+    It has another key, so that it never replaces the real one. Measurements are short and stay as they are.
     """
     if not isinstance(spec.job, TrainJob):
         return spec
     return replace(spec, job=replace(spec.job, settings=_small(spec.job.settings)))
 
 
-# Of most datasets as many graphs as give every class and both parts something; molhiv has few positive molecules.
+# Enough graphs to have every class in both parts; molhiv has few positive molecules.
 _QUICK_GRAPHS, _QUICK_MOLHIV = 64, 2000
-_QUICK_EDGES = 60  # entries; graphs that are smaller have hardly a triangle
+_QUICK_EDGES = 60  # entries; smaller graphs have few triangles
 
 
 def _small(settings: RunSettings) -> RunSettings:

@@ -1,4 +1,4 @@
-"""Memory (appendix): what a step of ID-GNN-Full on some roots of a large graph takes, beside a mini-batch GNN."""
+"""Memory (appendix): a step of ID-GNN-Full on some roots of a large graph, compared with a mini-batch GNN."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _DRAWS = 20  # the ego networks of CiteSeer have from 1 to hundreds of nodes
 _FLOAT = 4  # bytes
 
 
-def measure(arguments: Mapping[str, int | str], seed: int, device: str) -> dict[str, Any]:
+def measure_memory(arguments: Mapping[str, int | str], seed: int, device: str) -> dict[str, Any]:
     """Rows and bytes of a training step on `roots` random nodes of a dataset, the mean of `draws` batches of them.
 
     All have the parameters of a GCN of width 256. `"rows"` counts the states that a step computes and keeps for its
-    gradients, those of the nodes before the first round and those after each of them. `"bytes"` on CUDA is the peak
+    gradients, before the first round and after each round. `"bytes"` on CUDA is the peak
     that is allocated in a step; elsewhere it is an estimate, rows times width times 4.
 
     * `"shared"`: the plain GCN on the union of the ego networks, every node of it in every round: what the paper
@@ -90,7 +90,7 @@ def _full(model: Predictor, graph: Data, roots: Tensor, ego: bool) -> Prepared:
 
 
 def _shared(model: Predictor, graph: Data, roots: Tensor) -> Prepared:
-    """The plain network on the union of the ego networks: each node once, whichever roots it is near to."""
+    """The plain network on the union of the ego networks: each node once."""
     assert graph.edge_index is not None and graph.x is not None
     copies = ego_networks(Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes), LAYERS, roots)
     node, place = torch.unique(copies.node, return_inverse=True)
@@ -112,7 +112,7 @@ def _trimmed(model: Predictor, graph: Data, roots: Tensor) -> Prepared:
 
 
 def _compact(ready: Prepared) -> Prepared:
-    """The features of the nodes that are used alone, as a loader of mini-batches has them."""
+    """Keeps only the features of the nodes that are used, as a loader of mini-batches does."""
     assert isinstance(ready.plan, Schedule)
     used, node = torch.unique(ready.plan.node, return_inverse=True)
     return replace(ready, x=ready.x[used], plan=replace(ready.plan, node=node))
@@ -122,7 +122,7 @@ def _bytes(model: Predictor, ready: Prepared, device: str) -> int:
     if not device.startswith("cuda"):
         return num_states(ready) * model.settings["encoder"]["hidden_channels"] * _FLOAT
     before = 0
-    for _ in range(2):  # the first time gradients and workspaces are allocated, which stay
+    for _ in range(2):  # the first time gradients and workspaces are allocated, and kept
         torch.cuda.synchronize(device)
         before = torch.cuda.memory_allocated(device)
         torch.cuda.reset_peak_memory_stats(device)

@@ -1,4 +1,4 @@
-"""The numbers that the paper prints, for every cell of its tables. Imports no PyTorch.
+"""The numbers of the paper, for every cell of its tables. Imports no PyTorch.
 
 Tables 2 and 3 are from the authors' own table of results, which has more digits than the paper; the others from the
 paper's text. Shares are between 0 and 1, also those that the paper prints in per cent; times are in milliseconds.

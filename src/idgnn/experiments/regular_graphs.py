@@ -1,4 +1,4 @@
-"""Table 1: how many random regular graphs have a representation of their own."""
+"""Table 1: how many random regular graphs have different representations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import global_add_pool
 
-from idgnn.experiments.table1 import LAYERS
+from idgnn.experiments.measured_tables import LAYERS
 from idgnn.graphs.synthetic import random_regular
 from idgnn.identity.checks import edges_of
 from idgnn.identity.cycle_counts import cycle_counts
@@ -22,13 +22,13 @@ _AT_ONCE = 10  # graphs: the identity graphs of 100 at once would take gigabytes
 _WIDTH = 16
 
 
-def measure(arguments: Mapping[str, int | str], seed: int, device: str) -> dict[str, Any]:
+def measure_regular_graphs(arguments: Mapping[str, int | str], seed: int, device: str) -> dict[str, Any]:
     r"""The share of distinct representations among `num_graphs` random graphs, for each number K of layers.
 
     * `"sum"`: :math:`\sum_v (A^k)_{vv}`, k = 1 to K, which Proposition 2 lets K layers of ID-GNN add up: as published;
     * `"multiset"`: the same counts node by node, in any order;
     * `"network"`: the summed embeddings of an untrained K-layer ID-GNN-Full (GIN), equal if within :data:`TOLERANCE`;
-    * `"plain"`: the same for the plain GIN, which tells none of them apart.
+    * `"plain"`: the same for the plain GIN, which distinguishes none of them.
     """
     num_nodes, degree, num_graphs = (int(arguments[name]) for name in ("num_nodes", "degree", "num_graphs"))
     graphs = random_regular(num_graphs, num_nodes, degree, seed)
@@ -49,10 +49,10 @@ def measure(arguments: Mapping[str, int | str], seed: int, device: str) -> dict[
 
 
 def num_distinct(representations: Tensor) -> int:
-    """How many rows are none of those before them, up to :data:`TOLERANCE` of the largest number."""
+    """How many rows differ from all rows before them, up to :data:`TOLERANCE` of the largest number."""
     scaled = representations / representations.abs().max().clamp(min=torch.finfo(representations.dtype).tiny)
-    alike = (scaled.unsqueeze(1) - scaled).abs().amax(dim=-1) <= TOLERANCE  # [graphs, graphs]
-    return int((~alike.tril(-1).any(dim=1)).sum())
+    equal = (scaled.unsqueeze(1) - scaled).abs().amax(dim=-1) <= TOLERANCE  # [graphs, graphs]
+    return int((~equal.tril(-1).any(dim=1)).sum())
 
 
 @torch.no_grad()

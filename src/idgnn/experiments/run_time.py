@@ -1,4 +1,4 @@
-"""Table 4: how long a batch takes forward, and forward and backward."""
+"""Table 4: run time of a batch, forward, and forward and backward."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from idgnn.experiments.table4 import COLUMNS, ROWS
+from idgnn.experiments.measured_tables import RUN_TIME_COLUMNS, RUN_TIME_ROWS
 from idgnn.graphs.load import load
 from idgnn.identity.ego import ego_networks
 from idgnn.identity.schedule import whole
@@ -27,7 +27,7 @@ from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.cuda_graphs import CudaGraphCache
 
 Call = Callable[[bool], Tensor]
-"""Forward, and backward too if it is asked for."""
+"""Forward, and backward too if the argument is true."""
 
 _TASK = TaskSettings(name="graph-classification")
 _IDENTITY: dict[str, Literal["none", "fast", "full"]] = {
@@ -39,13 +39,13 @@ _IDENTITY: dict[str, Literal["none", "fast", "full"]] = {
 }
 
 
-def measure(arguments: Mapping[str, int | str], seed: int, device: str) -> dict[str, Any]:
+def measure_run_time(arguments: Mapping[str, int | str], seed: int, device: str) -> dict[str, Any]:
     """Milliseconds of a batch of `graphs` graphs of a dataset by 3-layer networks with equal numbers of parameters.
 
-    The contenders take turns, `rounds` times (20 unless given), so that a busy machine slows them all alike. As in the
+    The contenders take turns, `rounds` times (20 unless given), so that a busy machine slows all of them. As in the
     paper the time to load a batch is left out, so everything is prepared before. A ratio is the median over the rounds.
-    Today's GPUs compute such a batch faster than kernels are launched one by one; so there the same is timed once more,
-    replayed as CUDA graphs.
+    Today's GPUs compute such a batch faster than kernels are launched one by one; so on a GPU the same is timed once
+    more, replayed as CUDA graphs.
     """
     rounds = int(arguments.get("rounds", 20))
     part = _batch(str(arguments["dataset"]), int(arguments["graphs"]), seed).to(device)
@@ -53,7 +53,7 @@ def measure(arguments: Mapping[str, int | str], seed: int, device: str) -> dict[
     objective = Classes(int(part.target.max()) + 1)
     models: dict[str, Predictor] = {}
     calls: dict[str, Call] = {}
-    for name in ROWS:
+    for name in RUN_TIME_ROWS:
         torch.manual_seed(seed)
         settings = ModelSettings(conv="gcn", identity=_IDENTITY[name])
         model = build(settings, "graph", part.x.size(1), objective.num_outputs, None).to(device)
@@ -65,7 +65,7 @@ def measure(arguments: Mapping[str, int | str], seed: int, device: str) -> dict[
         "num_parameters": {name: num_parameters(model) for name, model in models.items()},
         "width": {name: model.settings["encoder"]["hidden_channels"] for name, model in models.items()},
     }
-    for column in COLUMNS:
+    for column in RUN_TIME_COLUMNS:
         backward = column != "forward"
         result[column] = _figures(_take_turns(calls, backward, rounds, device))
         if device.startswith("cuda"):
@@ -95,7 +95,7 @@ def _batch(dataset: str, number: int, seed: int) -> QuerySet:
 
 
 def _ready(model: Predictor, part: QuerySet, ego: bool) -> Prepared:
-    """What a network is run on: the batch, or for each node a copy of its ego network (Algorithm 1)."""
+    """The input of a network: the batch, or for each node a copy of its ego network (Algorithm 1)."""
     encoder = model.encoder
     if not ego or encoder.identity == "full":
         return encoder.prepare(part.x, part.edge_index, engine="ego" if ego else None)
@@ -127,7 +127,7 @@ def _replayed(call: Call) -> Call:
 def _take_turns(
     calls: dict[str, Call], backward: bool, rounds: int, device: str, warm_up: int = 2
 ) -> dict[str, list[float]]:
-    """Seconds of every contender in every round, the GPU waited for."""
+    """Seconds of every contender in every round, until the GPU has finished."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     with torch.set_grad_enabled(backward):
         for round_ in range(-warm_up, rounds):

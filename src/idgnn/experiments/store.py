@@ -1,4 +1,4 @@
-"""Where results are kept: a record a line in one file, to which several processes may add. Imports no PyTorch."""
+"""The store of results: one record per line of a file that several processes may append to. Imports no PyTorch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from idgnn.experiments.record import Record
+from idgnn.experiments.spec import RunRecord
 from idgnn.writing import replacing, write_text
 
 RECORDS = "records.jsonl"
@@ -19,28 +19,28 @@ DEFAULT = Path("results")
 
 @dataclass(frozen=True)
 class Contents:
-    """What a store holds: the record that counts for each key, and the lines that could not be read."""
+    """The contents of a store: the valid record of each key, and the lines that could not be read."""
 
-    records: dict[str, Record]
+    records: dict[str, RunRecord]
     broken: tuple[str, ...] = ()
-    """A sentence for each line that is not a record: a process or the power went while it was written."""
+    """A sentence for each line that is not a record, such as one whose process was killed while it was written."""
 
     @property
-    def finished(self) -> dict[str, Record]:
-        """Those that have a result."""
+    def finished(self) -> dict[str, RunRecord]:
+        """Records with a result."""
         return {key: record for key, record in self.records.items() if record.error is None}
 
     @property
-    def failed(self) -> dict[str, Record]:
-        """Those that ended with an error, and were not run again with success."""
+    def failed(self) -> dict[str, RunRecord]:
+        """Records of runs that ended with an error and were not repeated successfully."""
         return {key: record for key, record in self.records.items() if record.error is not None}
 
 
 class Store:
-    """A folder with the file `records.jsonl`, which only ever grows; it is made by the first record.
+    """A folder with the file `records.jsonl`, which is only appended to; the first record creates it.
 
-    Records may also be packed in `records.jsonl.gz` beside it, as they are in the repository. Of several records of a
-    job the first with a result counts, and if there is none the last error.
+    Records may also be compressed in `records.jsonl.gz` beside it, as they are in the repository. Of several records of
+    a job the first with a result is valid, and if there is none the last error.
     """
 
     def __init__(self, folder: Path | str = DEFAULT) -> None:
@@ -53,39 +53,39 @@ class Store:
         """The file."""
         return self.folder / RECORDS
 
-    def append(self, record: Record) -> None:
-        """Adds a record, which is on the disk when this returns, as a whole or not at all.
+    def append(self, record: RunRecord) -> None:
+        """Appends a record, which is on the disk when this returns, completely or not at all.
 
-        It is one write to the end of the file, by one process at a time. Behind half a line, which is what may be left
-        when the power goes, it begins a line of its own.
+        It is one write to the end of the file, by one process at a time. After an incomplete line, which a power
+        failure may leave, it starts a new line.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         line = _line(record)
         handle = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
         try:
-            with _alone(handle):
+            with _locked(handle):
                 size = os.fstat(handle).st_size
                 if size:
                     os.lseek(handle, size - 1, os.SEEK_SET)
                     line = line if os.read(handle, 1) == b"\n" else b"\n" + line
                 if os.write(handle, line) < len(line):
-                    raise OSError(f"{self.path} could not be written as a whole. Make room on the disk.")
+                    raise OSError(f"{self.path} could not be written completely. Free space on the disk.")
                 os.fsync(handle)
         finally:
             os.close(handle)
 
     def read(self) -> Contents:
-        """All that is there, packed or not; a store that was never written to is empty."""
+        """All records, compressed or not; a store that does not exist yet is empty."""
         return read_records(self.folder) if _files(self.folder) else Contents({})
 
 
 def read_records(path: Path) -> Contents:
-    """The records of a file, `.jsonl` or `.jsonl.gz`, or of the folder of a store: what was packed, and what is new."""
+    """The records of a file, `.jsonl` or `.jsonl.gz`, or of the folder of a store, which may hold both."""
     if path.is_dir():
         contents = [_read_file(file) for file in _files(path)]
         every = [record for each in contents for record in each.records.values()]
         if contents:
-            return Contents(_that_count(every), tuple(line for each in contents for line in each.broken))
+            return Contents(_valid(every), tuple(line for each in contents for line in each.broken))
         path = path / RECORDS
     if not path.is_file():
         raise ValueError(f"there is no file {path}, expected the records of a store. Name the folder that holds them.")
@@ -101,29 +101,29 @@ def _read_file(path: Path) -> Contents:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, ValueError) as error:
         raise ValueError(f"{path} cannot be read: {error}.") from None
-    records, broken = list[Record](), list[str]()
+    records, broken = list[RunRecord](), list[str]()
     for number, line in enumerate(content.split(b"\n"), start=1):
         if not line.strip():
             continue
         try:
             records.append(_record(line))
         except (ValueError, TypeError):  # not JSON, or without a field that a record has
-            broken.append(f"{path}:{number} is not a record ({len(line)} bytes); it is left out.")
+            broken.append(f"{path}:{number} is not a record ({len(line)} bytes); it is skipped.")
     if broken and not records and not _is_torn(content):
         raise ValueError(
             f"{path} is not part of a store: none of its lines is a record. Name a folder, or a file of records, that "
             "idgnn reproduce wrote."
         )
-    return Contents(_that_count(records), tuple(broken))
+    return Contents(_valid(records), tuple(broken))
 
 
 def _is_torn(content: bytes) -> bool:
-    """Whether all there is may be the beginning of a record, or zeros in its place, as when the power goes."""
+    """Whether this may be an incomplete first record, or zeros in its place, as a power failure leaves them."""
     return b"\n" not in content and content.startswith((b"{", b"\0"))
 
 
-def write_records(path: Path, records: Iterable[Record]) -> None:
-    """Writes records to `.jsonl`, or packed to `.jsonl.gz`: the same records give the same bytes."""
+def write_records(path: Path, records: Iterable[RunRecord]) -> None:
+    """Writes records to `.jsonl` or compressed `.jsonl.gz`: the same records give the same bytes."""
     content = b"".join(_line(record) for record in sorted(records, key=lambda record: record.key))
     if path.suffix != ".gz":
         write_text(path, content.decode())
@@ -133,7 +133,7 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
 
 
 def merge(sources: Iterable[Path], store: Store) -> Contents:
-    """Adds to a store what others hold and it does not; returns what it holds now, and the broken lines of all."""
+    """Adds the records of other stores that a store lacks; returns its new contents, and the broken lines of all."""
     here, broken = store.read(), list[str]()
     records = dict(here.records)
     for source in sources:
@@ -147,24 +147,24 @@ def merge(sources: Iterable[Path], store: Store) -> Contents:
     return Contents(records, (*here.broken, *broken))
 
 
-def _that_count(records: Iterable[Record]) -> dict[str, Record]:
-    """A result is never replaced; an error is by whatever comes later."""
-    found = dict[str, Record]()
+def _valid(records: Iterable[RunRecord]) -> dict[str, RunRecord]:
+    """A result is never replaced; an error is replaced by a later record."""
+    found = dict[str, RunRecord]()
     for record in records:
         if record.key not in found or found[record.key].error is not None:
             found[record.key] = record
     return found
 
 
-def _line(record: Record) -> bytes:
-    return json.dumps(record.as_dict(), sort_keys=True).encode() + b"\n"  # in a JSON text there is no end of line
+def _line(record: RunRecord) -> bytes:
+    return json.dumps(record.as_dict(), sort_keys=True).encode() + b"\n"  # JSON text contains no newline
 
 
-def _record(line: bytes) -> Record:
+def _record(line: bytes) -> RunRecord:
     values = json.loads(line)
     if not isinstance(values, dict):
         raise ValueError("expected an object.")
-    record = Record(**values)
+    record = RunRecord(**values)
     if not isinstance(record.key, str) or (record.result is None) == (record.error is None):
         raise ValueError("expected a key, and either a result or an error.")
     kinds = {"seconds": (int, float), "machine": str, "date": str, "versions": dict, "job": dict}
@@ -174,8 +174,8 @@ def _record(line: bytes) -> Record:
 
 
 @contextmanager
-def _alone(handle: int) -> Iterator[None]:
-    """Keeps other processes from writing; the system frees the lock however a process ends. Windows has none."""
+def _locked(handle: int) -> Iterator[None]:
+    """Keeps other processes from writing; the system frees the lock when the process ends. Windows has no such lock."""
     try:
         import fcntl
     except ImportError:

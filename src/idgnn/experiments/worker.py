@@ -1,4 +1,4 @@
-"""The processes that run jobs, one after another each. Imports PyTorch in those processes alone."""
+"""Processes that run jobs one after another. Only these processes import PyTorch."""
 
 from __future__ import annotations
 
@@ -16,32 +16,31 @@ from datetime import datetime
 from multiprocessing.connection import Connection
 from typing import Any, Literal
 
-from idgnn.experiments.execute import attempt, machine_of, needs_all
-from idgnn.experiments.record import Record
-from idgnn.experiments.spec import Spec, job_as_dict
+from idgnn.experiments.execute import attempt, machine_of, runs_alone
+from idgnn.experiments.spec import RunRecord, Spec, job_as_dict
 
-_PER_GPU = 12  # processes: more of them make an H200 no faster
+_PER_GPU = 12  # processes: more do not make an H200 faster
 
 
 @dataclass(frozen=True)
 class Workers:
-    """How many processes there are, and where: they are dealt to the devices in turn."""
+    """The number of processes and their devices, which they are assigned to in turn."""
 
     number: int = 1
     devices: tuple[str, ...] = ("cpu",)
     threads: int = 1
-    """Cores that each of them uses."""
+    """Cores of each process."""
     start: Literal["spawn", "fork"] = "spawn"
-    """How they begin; CUDA needs spawn."""
+    """How processes start; CUDA needs spawn."""
 
     @property
     def side_by_side(self) -> int:
-        """How many share a device."""
+        """How many processes share a device."""
         return -(-self.number // len(self.devices))
 
 
 def workers_on(device: str, number: int | None = None) -> Workers:
-    """As many processes as do well there: on all GPUs for `cuda`, and for `auto` if there are any."""
+    """A good number of processes for a device: on all GPUs for `cuda`, and for `auto` if there are any."""
     import torch
 
     from idgnn.training.processes import choose_device
@@ -52,36 +51,36 @@ def workers_on(device: str, number: int | None = None) -> Workers:
     if devices[0].startswith("cuda"):
         return Workers(number or min(_PER_GPU * len(devices), max(cores - 1, 1)), devices)
     number = number or max(cores // 2, 1)
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    most = int(asked) if asked.isdigit() and int(asked) else cores
-    return Workers(number, devices, min(max(cores // number, 1), most))
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    limit = int(given) if given.isdigit() and int(given) else cores
+    return Workers(number, devices, min(max(cores // number, 1), limit))
 
 
 class Worker:
-    """One process, seen from the one that started it, and the run that it has."""
+    """The handle of one process, and its current run."""
 
     def __init__(self, number: int, workers: Workers) -> None:
         self.number = number
         self.spec: Spec | None = None
-        self.began = 0.0
+        self.started = 0.0
         context: Any = multiprocessing.get_context(workers.start)
         self.pipe: Connection
         self.pipe, theirs = context.Pipe()
         device = workers.devices[number % len(workers.devices)]
         arguments = (theirs, device, workers.threads, workers.side_by_side)
         self.process = context.Process(target=work, args=arguments, daemon=True)
-        with _without_interrupts():
+        with _ignoring_interrupts():
             self.process.start()
-        theirs.close()  # so that our end says so when the process is gone
+        theirs.close()  # so that our end is closed when the process ends
 
-    def give(self, spec: Spec) -> None:
-        """Lets it begin."""
-        self.spec, self.began = spec, time.monotonic()
-        with contextlib.suppress(OSError):  # it died since; that is noticed when its answer is read
+    def start(self, spec: Spec) -> None:
+        """Starts a run."""
+        self.spec, self.started = spec, time.monotonic()
+        with contextlib.suppress(OSError):  # the process died; `result` finds out
             self.pipe.send(spec.job)
 
-    def answer(self) -> Record:
-        """The record of the run, or one that says that the process died."""
+    def result(self) -> RunRecord:
+        """The record of the run, or one with the error that the process died."""
         assert self.spec is not None
         try:
             return self.pipe.recv()
@@ -89,11 +88,11 @@ class Worker:
             self.process.join()
             now = datetime.now().astimezone().isoformat(timespec="seconds")
             error = f"the process died with exit code {self.process.exitcode}: killed, out of memory, or a crash"
-            seconds = round(time.monotonic() - self.began, 3)
-            return Record(self.spec.key, job_as_dict(self.spec.job), None, error, seconds, "", now)
+            seconds = round(time.monotonic() - self.started, 3)
+            return RunRecord(self.spec.key, job_as_dict(self.spec.job), None, error, seconds, "", now)
 
     def end(self, at_once: bool) -> None:
-        """Ends the process, and waits until it is gone."""
+        """Ends the process, and waits for it."""
         if at_once:
             self.process.kill()
         else:
@@ -104,13 +103,13 @@ class Worker:
 
 
 def work(jobs: Connection, device: str, threads: int, side_by_side: int) -> None:
-    """A worker process: takes jobs from the connection and sends records back, until `None` comes or nobody is there.
+    """A worker process: receives jobs and sends records back, until it receives `None` or the connection is closed.
 
-    What there is to say is in the records, and the terminal belongs to the process that started this one.
+    It prints nothing: messages are in the records, and the terminal belongs to the parent process.
     """
     os.environ["OMP_NUM_THREADS"] = str(threads)  # read by the libraries when they are imported
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent decides
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     warnings.simplefilter("ignore")
     import torch
 
@@ -121,7 +120,7 @@ def work(jobs: Connection, device: str, threads: int, side_by_side: int) -> None
     machine, alone = machine_of(device, side_by_side), machine_of(device, 1)
     try:
         while (job := jobs.recv()) is not None:
-            jobs.send(attempt(job, device, alone if needs_all(job) else machine))
+            jobs.send(attempt(job, device, alone if runs_alone(job) else machine))
             gc.collect()
             if cuda:
                 torch.cuda.empty_cache()  # for the other processes
@@ -129,16 +128,16 @@ def work(jobs: Connection, device: str, threads: int, side_by_side: int) -> None
         pass
 
 
-def _end_with(parent: int) -> None:
-    """Ends the process when its parent is gone, even if it was killed: nobody would read what it finds."""
+def _end_with_parent(parent: int) -> None:
+    """Ends the process when its parent has ended, even if that was killed: no process would read its results."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
 
 
 @contextlib.contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """A process that begins in here is deaf to Ctrl-C from its first moment."""
+def _ignoring_interrupts() -> Iterator[None]:
+    """A process that starts in here ignores Ctrl-C from the beginning."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

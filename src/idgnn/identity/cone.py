@@ -101,7 +101,7 @@ class ChangedEdges:
 def cones(graph: IndexedGraph, num_layers: int, queries: Queries) -> Iterator[Cone]:
     """The cones of all colors, some colors at a time so that memory stays bounded, in the order of the colors."""
     num_nodes = graph.num_nodes
-    if num_nodes == 0:
+    if num_nodes == 0 or queries.node.numel() == 0:
         yield empty_cone(graph, num_layers)
         return
     for key in _chunks(graph, num_layers, queries):

@@ -1,24 +1,99 @@
-"""A small table of texts that every writer shows in its own way: expectations, ratios, machines."""
+"""Small tables of texts that every format shows: expectations and whether they hold, ratios, numbers of runs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Literal
 
-from idgnn.report.expectations.check import Check, Tally
+from idgnn.choices import Protocol
+
+Verdict = Literal["holds", "does not hold", "not run"]
+VERDICT_SIGN: dict[Verdict, str] = {"holds": "✓", "does not hold": "✗", "not run": "not run"}
+_DIGITS = 3
+
+
+@dataclass(frozen=True)
+class Check:
+    """The number that an expectation is about, whether it is as expected, and whether all its runs have finished."""
+
+    found: float | None
+    holds: bool
+    complete: bool
+
+    @property
+    def verdict(self) -> Verdict:
+        """In words."""
+        if self.found is None:
+            return "not run"
+        return "holds" if self.holds else "does not hold"
+
+    @property
+    def so_far(self) -> bool:
+        """Whether missing runs may change the verdict."""
+        return self.found is not None and not self.complete
+
+    @property
+    def sign(self) -> str:
+        """As printed: `✓`, `✗ so far`, `not run`."""
+        return VERDICT_SIGN[self.verdict] + (" so far" if self.so_far else "")
+
+    @property
+    def css_class(self) -> str:
+        """The class that gives the verdict its color."""
+        return self.verdict.replace(" ", "-")
+
+
+def printed(value: float) -> float:
+    """As a reader sees it, so that verdicts can be checked by eye; zero has no sign."""
+    return round(value, _DIGITS) + 0.0
+
+
+def at_least(found: float | None, bound: float, complete: bool) -> Check:
+    """Holds if the number is at least the bound."""
+    return Check(found, found is not None and printed(found) >= printed(bound), complete)
+
+
+def above(found: float | None, bound: float | None, complete: bool) -> Check:
+    """Holds if the number is above the bound, which is measured too; the check is about the difference."""
+    if found is None or bound is None:
+        return Check(None, False, complete)
+    return Check(found - bound, printed(found) > printed(bound), complete)
+
+
+def within(difference: float | None, tolerance: float, complete: bool) -> Check:
+    """Holds if the absolute difference is at most the tolerance."""
+    return Check(difference, difference is not None and printed(abs(difference)) <= printed(tolerance), complete)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The expectations of one kind under one protocol."""
+
+    name: str
+    protocol: Protocol
+    checks: tuple[Check, ...]
+
+    def number(self, verdict: Verdict) -> int:
+        """How many have this verdict."""
+        return sum(check.verdict == verdict for check in self.checks)
+
+    def so_far(self, verdict: Verdict) -> int:
+        """How many of these may still change."""
+        return sum(check.verdict == verdict and check.so_far for check in self.checks)
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What stands in a cell: a text, and behind it the sign of what was expected, if anything was."""
+    """The content of a cell: a text, and a check, if something is expected of it."""
 
     text: str
     check: Check | None = None
-    hint: str = ""  # shown by a page when the cell is pointed at
+    hint: str = ""  # the tooltip of the HTML page
 
     @property
     def sign(self) -> str:
-        """Empty where the text says already that it was not run."""
+        """Empty where the text is "not run" already."""
         return "" if self.check is None or self.check.found is None else self.check.sign
 
     @property
@@ -37,7 +112,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Line:
-    """A row: its name, its cells, and the group of rows that it is part of, if any."""
+    """A row: its name, its cells, and its group of rows, if any."""
 
     name: str
     cells: tuple[Shown, ...]
@@ -46,7 +121,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Block:
-    """A table with a title and a sentence on how to read it; `name` is for links to it."""
+    """A table with a title and a caption; `name` is for links to it."""
 
     name: str
     title: str
@@ -57,7 +132,7 @@ class Block:
     tallies: tuple[Tally, ...] = ()
 
     def head_groups(self) -> list[tuple[str, int]]:
-        """The heads that neighbors share, and how many they are."""
+        """The shared heads, and the number of columns of each."""
         return [(group, len(list(each))) for group, each in groupby(self.heads, lambda head: head.group)]
 
     def line_groups(self) -> list[tuple[str, list[Line]]]:

@@ -1,19 +1,19 @@
-"""A cell of a table: what came of its runs, beside what the paper has."""
+"""A cell of a table: the result of its runs, beside the published number."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Literal, Protocol
+from typing import Any, Literal
 
-from idgnn.experiments.record import Record
-from idgnn.experiments.spec import Spec
+from idgnn.experiments.published import Published
+from idgnn.experiments.spec import RunRecord, Spec
 from idgnn.report.layout import Heading
-from idgnn.report.values import values
 
 Status = Literal["above", "within", "below", "alone", "missing", "failed", "published"]
-"""Beside the published number; `alone` if there is none to judge by, `published` if it is that number itself."""
+"""Compared with the published number; `alone` if there is none, `published` if it is that number itself."""
 
 SIGN: dict[Status, str] = {
     "above": "▲", "within": "≈", "below": "▼", "alone": "", "missing": "", "failed": "✗", "published": "",
@@ -25,41 +25,32 @@ RULE = (
 )
 
 
-class Number(Protocol):
-    """A published number."""
-
-    @property
-    def mean(self) -> float: ...
-    @property
-    def std(self) -> float | None: ...
-
-
 @dataclass(frozen=True)
-class Run:
-    """A run that a cell asks for, and what is known of it."""
+class CellRun:
+    """A run of a cell, its record and its number, if it has them."""
 
     spec: Spec
-    record: Record | None
+    record: RunRecord | None
     value: float | None
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Mean and standard deviation over the runs that are there: `n` of the `asked`."""
+    """Mean and standard deviation over the finished runs: `n` of `total`."""
 
     status: Status
     mean: float | None = None
     std: float | None = None
     n: int = 0
-    asked: int = 0
-    published: Number | None = None
-    runs: tuple[Run, ...] = ()
+    total: int = 0
+    published: Published | None = None
+    runs: tuple[CellRun, ...] = ()
     digits: int = 3
 
     @property
-    def failed(self) -> int:
-        """How many runs ended with an error."""
-        return sum(run.record is not None and run.record.error is not None for run in self.runs)
+    def complete(self) -> bool:
+        """Whether every run has a number."""
+        return self.n == self.total
 
     @property
     def number(self) -> str:
@@ -71,19 +62,23 @@ class Cell:
 
     @property
     def share(self) -> str:
-        """`2 of 3` if some runs are not there; nothing if all are, or none."""
-        return f"{self.n} of {self.asked}" if 0 < self.n < self.asked else ""
+        """`2 of 3` if some runs are missing; empty if all or none are."""
+        return f"{self.n} of {self.total}" if 0 < self.n < self.total else ""
 
 
-def cell(
-    specs: Sequence[Spec], records: Mapping[str, Record], published: Number | None, heading: Heading, digits: int = 3
+def make_cell(
+    specs: Sequence[Spec],
+    records: Mapping[str, RunRecord],
+    published: Published | None,
+    heading: Heading,
+    digits: int = 3,
 ) -> Cell:
-    """The cell that these runs fill."""
+    """The cell of these runs."""
     kept = [records.get(spec.key) for spec in specs]
-    runs = tuple(map(Run, specs, kept, values(specs, kept, heading)))
+    runs = tuple(map(CellRun, specs, kept, _values(specs, kept, heading)))
     found = [run.value for run in runs if run.value is not None]
     if not found:
-        # A measurement may leave a part out: on a CPU there are no CUDA graphs.
+        # A measurement may lack a part: on a CPU there are no CUDA graphs.
         failed = any(record is not None and (record.error or heading.metric) for record in kept)
         return Cell("failed" if failed else "missing", None, None, 0, len(specs), published, runs, digits)
     mean, std = fmean(found), stdev(found) if len(found) > 1 else None
@@ -91,8 +86,8 @@ def cell(
     return Cell(status, mean, std, len(found), len(specs), published, runs, digits)
 
 
-def compare(mean: float, std: float | None, published: Number | None, digits: int) -> Status:
-    """Where a mean stands beside the published one. Numbers as printed, so that a reader can check it by eye."""
+def compare(mean: float, std: float | None, published: Published | None, digits: int) -> Status:
+    """A mean beside the published one. Numbers are rounded as printed, so that a reader can check it."""
     if published is None:
         return "alone"
     difference = round(round(mean, digits) - round(published.mean, digits), digits)
@@ -101,6 +96,46 @@ def compare(mean: float, std: float | None, published: Number | None, digits: in
     return "above" if difference > 0 else "below"
 
 
-def best(cells: Iterable[Cell]) -> Cell | None:
+def best_cell(cells: Iterable[Cell]) -> Cell | None:
     """The cell with the best mean; the first of equals."""
     return max((each for each in cells if each.mean is not None), key=lambda each: each.mean or 0.0, default=None)
+
+
+def curve(record: RunRecord | None, metric: str | None) -> dict[int, float]:
+    """A metric of the validation part by epoch.
+
+    `result["curve"]` is of the metric of the task. Another one that a table needs, such as accuracy of two classes, is
+    in `result["curves"]`, which has the same form for each metric by name.
+    """
+    result: dict[str, Any] = (record.result if record is not None else None) or {}
+    points = result.get("curves", {}).get(metric) or (result.get("curve", ()) if metric == result.get("metric") else ())
+    return {epoch: float(score) for epoch, *_, score in points if _is_number(score)}
+
+
+def _values(specs: Sequence[Spec], records: Sequence[RunRecord | None], heading: Heading) -> list[float | None]:
+    """The number of each run; None if it has none."""
+    if heading.at == "last":
+        return [_last_value(record, spec, heading) for spec, record in zip(specs, records, strict=True)]
+    curves = [curve(record, heading.metric) for record in records]
+    known = [each for each in curves if each]
+    shared = [epoch for epoch in known[0] if all(epoch in each for each in known)] if known else []
+    # The first of the epochs with the best mean.
+    epoch = max(shared, key=lambda epoch: fmean(each[epoch] for each in known), default=None)
+    return [None if epoch is None else each.get(epoch) for each in curves]
+
+
+def _last_value(record: RunRecord | None, spec: Spec, heading: Heading) -> float | None:
+    if record is None or record.result is None:
+        return None
+    if heading.metric is not None:
+        value = record.result.get("valid", {}).get(heading.metric)
+    else:
+        value: Any = record.result
+        # A measurement holds a whole column, or a whole table; the key of `layers-3` is 3.
+        for name in (spec.column, heading.part, spec.row, spec.row.rpartition("-")[2], heading.part):
+            value = value.get(name, value) if isinstance(value, dict) else value
+    return float(value) if _is_number(value) else None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)

@@ -1,4 +1,4 @@
-"""Learning curves as SVG, and gains as bars, drawn by hand so that the page needs nothing else."""
+"""Learning curves as SVG, and gains as bars, without a plotting library, so that the page is self-contained."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from itertools import groupby
 from math import ceil, floor
 from statistics import fmean
 
-from idgnn.report.cells import Cell
-from idgnn.report.expectations.check import SIGN
-from idgnn.report.expectations.gain_and_level import gain_check, level_check
-from idgnn.report.gains import Gain
-from idgnn.report.page_blocks import css_class
-from idgnn.report.values import curve
+from idgnn.report.blocks import VERDICT_SIGN
+from idgnn.report.cells import Cell, curve
+from idgnn.report.gain_and_level import gain_check, level_check
+from idgnn.report.tables import Gain
 
 Points = Sequence[tuple[int, float]]
 _HEIGHT = 150
@@ -52,13 +50,13 @@ def mean_curve(cell: Cell, metric: str | None, label: str, kind: str) -> Curve |
 
 
 def _thin(scores: dict[int, float]) -> Points:
-    """As many points as can be seen, the last among them."""
+    """As many points as can be distinguished, the last among them."""
     points = list(scores.items())
     return points[:: -max(len(points) // _POINTS, 1)][::-1]
 
 
 def span(curves: Sequence[Curve]) -> tuple[float, float]:
-    """The scores that an axis covers: whole tenths, between which all curves lie."""
+    """The limits of an axis: tenths, between which all curves lie."""
     scores = [score for each in curves for _, score in each.points] or [0.0, 1.0]
     low, high = floor(10 * min(scores) + 1e-9) / 10, ceil(10 * max(scores) - 1e-9) / 10
     return (low, high) if high > low else (low, low + 0.1)
@@ -107,14 +105,14 @@ def gain_bars(found: Sequence[tuple[Gain, Gain, Gain]]) -> str:
 
 def _bar(gain: Gain, published: Gain, low: float, high: float) -> str:
     if gain.gain is None:
-        return f'<span class="bar {gain.line}"><span class="rest">{gain.line}: not run</span></span>'
+        return f'<span class="bar {gain.source}"><span class="rest">{gain.source}: not run</span></span>'
     start, length = (100 * part / (high - low) for part in (min(gain.gain, 0.0) - low, abs(gain.gain)))
-    said = f"{100 * gain.gain:+.1f}"
+    label = f"{100 * gain.gain:+.1f}"
     if gain is not published:
         for name, check in (("gain", gain_check(gain, published)), ("level", level_check(gain, published))):
             if check is not None and check.found is not None:
-                said += f' <i class="{css_class(check)}" title="{name}: {check.sign}">{SIGN[check.verdict]}</i>'
+                label += f' <i class="{check.css_class}" title="{name}: {check.sign}">{VERDICT_SIGN[check.verdict]}</i>'
     return (
-        f'<span class="bar {gain.line}" title="{gain.line}"><span class="fill" '
-        f'style="margin-left:{start:.2f}%;width:{length:.2f}%"></span><span class="rest">{said}</span></span>'
+        f'<span class="bar {gain.source}" title="{gain.source}"><span class="fill" '
+        f'style="margin-left:{start:.2f}%;width:{length:.2f}%"></span><span class="rest">{label}</span></span>'
     )

@@ -1,4 +1,4 @@
-"""What opens when a reader clicks on a number: its runs, settings, command and learning curves."""
+"""The popover of a number in the HTML page: its runs, settings, command and learning curves."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from html import escape
 from typing import Any
 
 from idgnn.experiments.spec import job_as_dict
-from idgnn.report.cells import SIGN, Cell, Run
+from idgnn.report.cells import SIGN, Cell, CellRun
 from idgnn.report.charts import chart, seed_curves, span
 from idgnn.report.layout import Heading, Row
-from idgnn.report.tables import Table
+from idgnn.report.tables import ResultTable
 
 
 def command(cell: Cell) -> str:
-    """What runs a cell."""
+    """The command that runs a cell."""
     first = cell.runs[0].spec
     seeds = " ".join(str(seed) for seed in dict.fromkeys(run.spec.seed for run in cell.runs))
     where = f"{first.table} --columns {first.column} --models {first.row}"
     return f"idgnn reproduce {where} --seeds {seeds} --protocol {first.protocol}"
 
 
-def details(table: Table, row: Row, heading: Heading, cell: Cell, name: str) -> str:
+def details(table: ResultTable, row: Row, heading: Heading, cell: Cell, name: str) -> str:
     """A popover, which a browser opens without a script."""
     spec = cell.runs[0].spec
     where = " · ".join(each for each in (table.layout.title.partition(":")[0], heading.group, heading.title) if each)
     model = row.title if spec.row == row.name else f"{row.title}: {spec.row}"
     family = ", ".join(each for each in (row.family, spec.protocol) if each)
     beside = Cell("published", cell.published.mean, cell.published.std, digits=cell.digits) if cell.published else None
-    said = [f"{cell.share} runs"] if cell.share else []
-    said += [f"published {beside.number}"] if beside else []
+    facts = [f"{cell.share} runs"] if cell.share else []
+    facts += [f"published {beside.number}"] if beside else []
     return (
         f'<div popover id="{name}" class="details"><p class="where">{escape(where)}</p>'
         f"<h3>{escape(model)} <em>{escape(family)}</em></h3>"
         f'<p class="big"><b class="{cell.status}">{escape(cell.number)} {SIGN[cell.status]}</b>'
-        f" {escape(', '.join(said))}</p>"
+        f" {escape(', '.join(facts))}</p>"
         f"{_curves(cell, heading)}{_runs(cell)}<h4>Command</h4><pre>{escape(command(cell))}</pre>"
         f"{_settings(cell)}</div>"
     )
@@ -43,7 +43,7 @@ def details(table: Table, row: Row, heading: Heading, cell: Cell, name: str) -> 
 
 def _curves(cell: Cell, heading: Heading) -> str:
     curves = seed_curves(cell, heading.metric)
-    if not curves or heading.at == "best":  # the same curves stand beside the last epoch
+    if not curves or heading.at == "best":  # the heading of the last epoch has the same curves
         return ""
     theirs = cell.published.mean if cell.published else None
     drawn = chart(curves, span(curves), "learning curves", theirs, width=520)
@@ -60,9 +60,9 @@ def _runs(cell: Cell) -> str:
     for run in cell.runs:
         record = run.record
         if record is None or record.result is None:
-            said = "not run" if record is None else (record.error or "no result").strip().partition("\n")[0]
+            reason = "not run" if record is None else (record.error or "no result").strip().partition("\n")[0]
             rows.append(
-                f'<tr><td>{run.spec.seed}</td><td class="said" colspan="{len(metrics) + 3}">{escape(said)}</td></tr>'
+                f'<tr><td>{run.spec.seed}</td><td class="said" colspan="{len(metrics) + 3}">{escape(reason)}</td></tr>'
             )
             continue
         values = [_metrics(run).get(name) for name in metrics]
@@ -81,8 +81,8 @@ def _runs(cell: Cell) -> str:
     return f'<div class="scroll"><table class="runs">{body}</table></div>'
 
 
-def _metrics(run: Run) -> dict[str, Any]:
-    """What was measured at the last epoch; of a measurement, its plain numbers."""
+def _metrics(run: CellRun) -> dict[str, Any]:
+    """The metrics at the last epoch; of a measurement, its plain numbers."""
     result = run.record.result if run.record is not None and run.record.result is not None else {}
     found = result.get("valid", {name: each for name, each in result.items() if isinstance(each, int | float)})
     return dict(found)
@@ -92,7 +92,7 @@ def _settings(cell: Cell) -> str:
     job = job_as_dict(cell.runs[0].spec.job)
     pairs = [(name, value) for name, value in _flat(job) if name != "seed"]
     shown = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in pairs)
-    return f'<h4>Settings</h4><dl>{shown}</dl><p class="where">All else has its default.</p>'
+    return f'<h4>Settings</h4><dl>{shown}</dl><p class="where">All other settings have their defaults.</p>'
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:

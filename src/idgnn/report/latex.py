@@ -1,4 +1,4 @@
-"""The tables in LaTeX, as the paper has them: families down, tasks across."""
+"""The tables in LaTeX, as in the paper: families as rows, tasks as columns."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from idgnn.report.blocks import Block
 from idgnn.report.cells import RULE, Cell, Status
-from idgnn.report.expectations.every import expectations, headline
-from idgnn.report.gains import gains
+from idgnn.report.expectations import expectations, headline
 from idgnn.report.layout import Row
-from idgnn.report.origin import origin
 from idgnn.report.ratios import ratios
-from idgnn.report.tables import LINES, Line, Table
+from idgnn.report.summary import run_summary
+from idgnn.report.tables import SOURCES, ResultTable, Source, gains
 
 _SIGN: dict[Status, str] = {"above": r"$\uparrow$", "within": r"$\approx$", "below": r"$\downarrow$"}
 _ESCAPED = {
@@ -21,13 +20,13 @@ _ESCAPED = {
 }  # fmt: skip
 
 
-def latex(tables: Sequence[Table]) -> str:
+def latex(tables: Sequence[ResultTable]) -> str:
     r"""All expectations and tables, for a document that uses the packages of its first line; each is a `table*`."""
     blocks = expectations(tables)
-    said = (*origin(tables).sentences(), *headline(blocks))
+    sentences = (*run_summary(tables).sentences(), *headline(blocks))
     parts = [
         r"% \usepackage{amssymb,booktabs,multirow,graphicx}",
-        *(f"% {line}" for line in said),
+        *(f"% {line}" for line in sentences),
         *map(_block, blocks),
     ]
     for table in tables:
@@ -51,7 +50,7 @@ def _block(block: Block) -> str:
     return _floating(block.title, caption, f"tab:{block.name}", "l" + "c" * len(block.heads), body)
 
 
-def _table(table: Table) -> str:
+def _table(table: ResultTable) -> str:
     headings, groups = table.layout.headings, table.groups()
     tasks, rules, start = [], [], 4
     for group, each in groups:
@@ -61,13 +60,13 @@ def _table(table: Table) -> str:
     body = [f"& & & {' & '.join(tasks)} \\\\", " ".join(rules)] if any(group for group, _ in groups) else []
     body.append(" & ".join(["", "", "", *(rf"\texttt{{{escape(each.title)}}}" for each in headings)]) + r" \\")
     for family, rows in table.families():
-        lines: list[tuple[Row, Line]] = [(row, line) for row in rows for line in table.lines(row, headings)]
+        lines: list[tuple[Row, Source]] = [(row, each) for row in rows for each in table.sources(row, headings)]
         body.append(r"\midrule")
-        for place, (row, line) in enumerate(lines):
+        for place, (row, source) in enumerate(lines):
             title = escape(row.title) if not place or lines[place - 1][0] is not row else ""
             left = rf"\multirow{{{len(lines)}}}{{*}}{{{escape(family)}}}" if family and not place else ""
-            cells = [_cell(table.cell(line, row, each), table.mark(line, row, each)) for each in headings]
-            body.append(" & ".join([left, title, line, *cells]) + r" \\")
+            cells = [_cell(table.cell(source, row.name, each), table.mark(source, row, each)) for each in headings]
+            body.append(" & ".join([left, title, source, *cells]) + r" \\")
     body += _gains(table)
     title, caption = table.layout.title, f"{table.layout.title}. {RULE} {table.layout.note}".strip()
     return _floating(title.partition(":")[0], caption, f"tab:{table.layout.name}", "lll" + "c" * len(headings), body)
@@ -87,12 +86,12 @@ def _floating(title: str, caption: str, label: str, columns: str, body: Sequence
     return "\n".join([*begin, *body, r"\bottomrule", r"\end{tabular}}", r"\end{table*}"])
 
 
-def _gains(table: Table) -> list[str]:
+def _gains(table: ResultTable) -> list[str]:
     found = gains(table)
     lines = [r"\midrule"] if found else []
-    for place, line in enumerate(LINES if found else ()):
+    for place, source in enumerate(SOURCES if found else ()):
         title = r"\multirow{3}{*}{Best ID-GNN over best GNN}" if not place else ""
-        lines.append(" & ".join([title, "", line, *(_percent(three[place].gain) for three in found)]) + r" \\")
+        lines.append(" & ".join([title, "", source, *(_percent(three[place].gain) for three in found)]) + r" \\")
     return lines
 
 
@@ -110,7 +109,7 @@ def _percent(gain: float | None) -> str:
 
 
 def escape(text: str) -> str:
-    r"""A text that LaTeX takes as it is.
+    r"""A text with the special characters of LaTeX escaped.
 
     >>> print(escape("a_b & 5 %"))
     a\_b \& 5 \%

@@ -7,18 +7,17 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
+from idgnn.experiments.paper_table import CONVS
 from idgnn.experiments.published import BEST
-from idgnn.report.blocks import Block
+from idgnn.report.blocks import Block, Line, Shown
 from idgnn.report.cells import RULE, SIGN, Cell, Status
 from idgnn.report.charts import chart, gain_bars, mean_curve, span
 from idgnn.report.details import details
-from idgnn.report.expectations.every import expectations, total
-from idgnn.report.gains import gains
+from idgnn.report.expectations import expectations, total
 from idgnn.report.layout import BEYOND, IN_PAPER, PROTOCOLS, Heading, Row
-from idgnn.report.origin import origin, runs_by_table
-from idgnn.report.page_blocks import block_as_html
 from idgnn.report.ratios import ratios
-from idgnn.report.tables import LINES, Line, Table
+from idgnn.report.summary import run_summary, runs_by_table
+from idgnn.report.tables import SOURCES, ResultTable, Source, gains
 
 _LEAD = (
     "Each number as it was published, as we get it when we follow the <em>text</em> of the paper, and with the "
@@ -27,16 +26,16 @@ _LEAD = (
 _STATUSES: tuple[Status, ...] = ("above", "within", "below")
 
 
-def page(tables: Sequence[Table]) -> str:
+def page(tables: Sequence[ResultTable]) -> str:
     """The whole page. The same records give the same bytes."""
     style = files("idgnn.report").joinpath("page.css").read_text(encoding="utf-8")
     blocks = expectations(tables)
-    names = [("expectations", "What the paper lets us expect", "Expectations")] if blocks else []
+    names = [("expectations", "What the paper leads us to expect", "Expectations")] if blocks else []
     names += [(each.layout.name, each.layout.title, each.layout.title.partition(":")[0]) for each in tables]
     links = "".join(f'<a href="#{name}" title="{escape(title)}">{escape(short)}</a>' for name, title, short in names)
     views = "".join(
         f'<label><input type="radio" name="view" id="only-{name}"{" checked" * (name == "all")}>{title}</label>'
-        for name, title in (("all", "side by side"), *((line, line) for line in LINES))
+        for name, title in (("all", "side by side"), *((source, source) for source in SOURCES))
     )
     return "\n".join(
         [
@@ -54,11 +53,11 @@ def page(tables: Sequence[Table]) -> str:
     )
 
 
-def _summary(tables: Sequence[Table], blocks: Sequence[Block]) -> str:
-    known = origin(tables)
+def _summary(tables: Sequence[ResultTable], blocks: Sequence[Block]) -> str:
+    known = run_summary(tables)
     failed = f", {known.failed} failed" if known.failed else ""
     cards = [
-        _card("runs", f"{known.done:,}", f"of {known.asked:,}{failed}"),
+        _card("runs", f"{known.finished:,}", f"of {known.total:,}{failed}"),
         _card("GPU hours", f"{known.hours(gpu=True):,.1f}", f"and {known.hours(gpu=False):,.1f} CPU hours"),
     ]
     for protocol in PROTOCOLS:
@@ -76,19 +75,19 @@ def _summary(tables: Sequence[Table], blocks: Sequence[Block]) -> str:
                     counted.update(cell.status for cell in table.column(protocol, heading, (family,)))
             if any(counted[status] for status in _STATUSES):
                 rows.append(f"<tr><th>{escape(family)}</th><td>{protocol}</td><td>{_shares(counted)}</td></tr>")
-    said = "".join(f"<li>{escape(each)}</li>" for each in known.sentences())
+    sentences = "".join(f"<li>{escape(each)}</li>" for each in known.sentences())
     return (
         f'<section class="summary"><div class="cards">{"".join(cards)}</div><div class="two">'
         f'<div><h2>Beside the published numbers</h2><table class="shares"><tbody>{"".join(rows)}</tbody></table>'
-        f'<p class="rule">{escape(RULE)}</p></div><div><h2>Where the numbers come from</h2><ul>{said}</ul></div>'
-        f"</div><details><summary>Runs by table</summary>{block_as_html(runs_by_table(tables))}</details></section>"
+        f'<p class="rule">{escape(RULE)}</p></div><div><h2>Where the numbers come from</h2><ul>{sentences}</ul></div>'
+        f"</div><details><summary>Runs by table</summary>{_block(runs_by_table(tables))}</details></section>"
     )
 
 
 def _expectations(blocks: Sequence[Block]) -> str:
     if not blocks:
         return ""
-    shown = "".join(map(block_as_html, blocks))
+    shown = "".join(map(_block, blocks))
     return f'<section id="expectations"><h2>Expectations</h2><div class="parts">{shown}</div></section>'
 
 
@@ -106,19 +105,19 @@ def _shares(counted: Counter[Status]) -> str:
     return f'<span class="stack">{"".join(parts)}</span>'
 
 
-def _section(table: Table) -> str:
+def _section(table: ResultTable) -> str:
     found, bars = gains(table), ""
     if found:
-        keys = "".join(f'<span class="key {line}">{line}</span>' for line in LINES)
-        said = "In percentage points; behind the number, whether gain and level are as expected."
-        bars = f'<h3>Gain of the best ID-GNN over the best GNN</h3><p class="rule">{keys} {said}</p>{gain_bars(found)}'
+        keys = "".join(f'<span class="key {source}">{source}</span>' for source in SOURCES)
+        caption = f"{keys} In percentage points; behind the number, whether gain and level are as expected."
+        bars = f'<h3>Gain of the best ID-GNN over the best GNN</h3><p class="rule">{caption}</p>{gain_bars(found)}'
     note = f'<p class="rule">{escape(table.layout.note)}</p>' if table.layout.note else ""
     title, ratio = f"<h2>{escape(table.layout.title)}</h2>", ratios(table)
-    beside = block_as_html(ratio) if ratio else ""
+    beside = _block(ratio) if ratio else ""
     return f'<section id="{table.layout.name}">{title}{note}{_numbers(table)}{beside}{bars}{_curves(table)}</section>'
 
 
-def _numbers(table: Table) -> str:
+def _numbers(table: ResultTable) -> str:
     headings, popovers = table.layout.headings, list[str]()
     tasks = "".join(f'<th colspan="{len(each)}"><span>{escape(group)}</span></th>' for group, each in table.groups())
     starts = {each[0].name for _, each in table.groups()}
@@ -129,14 +128,14 @@ def _numbers(table: Table) -> str:
         kind = ' class="beyond"' if family.endswith(BEYOND) else ""
         parts.append(f'<tbody{kind}>{title if family else ""}<tr class="family"><th></th>{names}</tr>')
         for row in rows:
-            lines = table.lines(row, headings)
-            labels = "".join(f'<span class="line {line}">{line}</span>' for line in lines)
+            sources = table.sources(row, headings)
+            labels = "".join(f'<span class="line {source}">{source}</span>' for source in sources)
             parts.append(
                 f'<tr><th><div><span class="model">{escape(row.title)}</span>'
                 f'<span class="labels">{labels}</span></div></th>'
             )
             for heading in headings:
-                shown = [_value(table, line, row, heading, popovers) for line in lines]
+                shown = [_value(table, source, row, heading, popovers) for source in sources]
                 parts.append(f'<td class="{_edge(heading, starts)}">{"".join(shown)}</td>')
             parts.append("</tr>")
         parts.append("</tbody>")
@@ -150,14 +149,14 @@ def _edge(heading: Heading, starts: set[str]) -> str:
     return "edge" if heading.name in starts else ""
 
 
-def _value(table: Table, line: Line, row: Row, heading: Heading, popovers: list[str]) -> str:
-    cell, mark = table.cell(line, row, heading), table.mark(line, row, heading)
+def _value(table: ResultTable, source: Source, row: Row, heading: Heading, popovers: list[str]) -> str:
+    cell, mark = table.cell(source, row.name, heading), table.mark(source, row, heading)
     if cell is None:
-        return f'<span class="line {line}"></span>'
-    kind = f"line {line} {cell.status} {mark and f'best-{mark}'}".rstrip()
-    if line == "published":
+        return f'<span class="line {source}"></span>'
+    kind = f"line {source} {cell.status} {mark and f'best-{mark}'}".rstrip()
+    if source == "published":
         return f'<span class="{kind}">{_number(cell)}</span>'
-    name = f"{table.layout.name}-{line}-{len(popovers)}"
+    name = f"{table.layout.name}-{source}-{len(popovers)}"
     popovers.append(details(table, row, heading, cell, name))
     return f'<button class="{kind}" popovertarget="{name}" title="{cell.status}">{_number(cell)}</button>'
 
@@ -165,17 +164,17 @@ def _value(table: Table, line: Line, row: Row, heading: Heading, popovers: list[
 def _number(cell: Cell) -> str:
     mean, _, std = cell.number.partition(" ± ")
     spread = f"<small>±{std}</small>" if std else ""
-    share = f"<sup>{cell.n}/{cell.asked}</sup>" if cell.share else ""
+    share = f"<sup>{cell.n}/{cell.total}</sup>" if cell.share else ""
     return f"<span>{mean}</span>{spread}{share}<i>{SIGN[cell.status]}</i>"
 
 
-def _curves(table: Table) -> str:
+def _curves(table: ResultTable) -> str:
     parts = []
     for heading in (each for each in table.layout.headings if each.at == "last"):
         panels = []
         for protocol in PROTOCOLS:
             for family, rows in table.families([heading]):
-                cells = [(row, table.cell(protocol, row, heading)) for row in rows if row.name not in BEST]
+                cells = [(row, table.cell(protocol, row.name, heading)) for row in rows if row.name not in BEST]
                 drawn = [
                     mean_curve(cell, heading.metric, row.title, row.name.rpartition("-")[2])
                     for row, cell in cells
@@ -191,6 +190,51 @@ def _curves(table: Table) -> str:
         if figures:
             name = f"{escape(heading.title)} <span>{escape(heading.group)}</span>"
             parts.append(f'<details><summary>{name}</summary><div class="panels">{figures}</div></details>')
-    keys = "".join(f'<span class="key {each}">{each.upper()}</span>' for each in ("gcn", "sage", "gat", "gin"))
-    said = "Score on the validation part by epoch, mean over the seeds."
-    return f'<h3>Learning curves</h3><p class="rule">{said} {keys}</p>{"".join(parts)}' if parts else ""
+    keys = "".join(f'<span class="key {each}">{each.upper()}</span>' for each in CONVS)
+    caption = "Score on the validation part by epoch, mean over the seeds."
+    return f'<h3>Learning curves</h3><p class="rule">{caption} {keys}</p>{"".join(parts)}' if parts else ""
+
+
+def _block(block: Block) -> str:
+    """A title, how to read it, and the table."""
+    width, parts = len(block.heads) + 1, list[str]()
+    if any(head.group for head in block.heads):
+        groups = (f'<th colspan="{n}"><span>{escape(group)}</span></th>' for group, n in block.head_groups())
+        parts.append(f'<tr class="shared"><td></td>{"".join(groups)}</tr>')
+    starts = _starts(block)
+    names = (
+        f'<th class="{"edge" * (place in starts)}">{escape(head.title)}</th>' for place, head in enumerate(block.heads)
+    )
+    parts.append(f"<tr><th>{escape(block.corner)}</th>{''.join(names)}</tr>")
+    head, parts = f"<thead>{''.join(parts)}</thead>", []
+    for group, lines in block.line_groups():
+        title = f'<tr class="title"><th colspan="{width}">{escape(group)}</th></tr>' if group else ""
+        parts.append(f"<tbody>{title}{''.join(_block_line(line, starts) for line in lines)}</tbody>")
+    table = f'<div class="scroll"><table class="block">{head}{"".join(parts)}</table></div>'
+    title = f'<h3 id="{block.name}">{escape(block.title)}</h3><p class="rule">{escape(block.caption)}</p>'
+    return f'<div class="part">{title}{table}</div>'
+
+
+def _starts(block: Block) -> set[int]:
+    """The positions of the heads that start a group."""
+    found, place = set[int](), 0
+    for group, number in block.head_groups():
+        found |= {place} if group else set()
+        place += number
+    return found
+
+
+def _block_line(line: Line, starts: set[int]) -> str:
+    cells = "".join(_block_cell(cell, place in starts) for place, cell in enumerate(line.cells))
+    return f"<tr><th>{escape(line.name)}</th>{cells}</tr>"
+
+
+def _block_cell(cell: Shown, edge: bool) -> str:
+    kind, sign = ("missing" if cell.text == "not run" else ""), ""
+    if cell.check is not None and cell.sign:
+        kind = cell.check.css_class
+        mark, _, later = cell.sign.partition(" ")
+        sign = f" <b>{mark}</b>" + (f"<small> {later}</small>" if later else "")
+    hint = f' title="{escape(cell.hint)}"' if cell.hint else ""
+    kind = f"{kind} {'edge' * edge}".strip()
+    return f'<td class="{kind}"{hint}><span>{escape(cell.text)}{sign}</span></td>'

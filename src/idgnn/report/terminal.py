@@ -9,14 +9,13 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from idgnn.report.blocks import Block, Shown
+from idgnn.report.blocks import Block, Shown, Verdict
 from idgnn.report.cells import RULE, SIGN, Cell, Status
-from idgnn.report.expectations.check import Verdict
-from idgnn.report.expectations.every import expectations, headline
+from idgnn.report.expectations import expectations, headline
 from idgnn.report.layout import Heading
-from idgnn.report.origin import origin
 from idgnn.report.ratios import ratios
-from idgnn.report.tables import Table
+from idgnn.report.summary import run_summary
+from idgnn.report.tables import ResultTable
 
 _STYLE: dict[Status, str] = {
     "above": "blue",
@@ -30,8 +29,8 @@ _STYLE: dict[Status, str] = {
 _VERDICT_STYLE: dict[Verdict, str] = {"holds": "green", "does not hold": "red", "not run": "dim"}
 
 
-def show(tables: Sequence[Table], console: Console) -> None:
-    """Prints all tables, one part for each task so that 80 characters are enough; what sums them up comes last."""
+def show(tables: Sequence[ResultTable], console: Console) -> None:
+    """Prints all tables, one part for each task so that 80 characters are enough, and then the summary."""
     for table in tables:
         console.rule(table.layout.title)
         if table.layout.note:
@@ -47,7 +46,7 @@ def show(tables: Sequence[Table], console: Console) -> None:
         console.rule("Expectations")
         for block in (*blocks[1:], blocks[0]):
             _block(block, console)
-    for sentence in (*headline(blocks), *origin(tables).sentences()):
+    for sentence in (*headline(blocks), *run_summary(tables).sentences()):
         console.print(sentence, highlight=False)
 
 
@@ -70,20 +69,20 @@ def _shown(cell: Shown) -> Text:
     return Text(cell.whole, style=_VERDICT_STYLE[cell.check.verdict])
 
 
-def _numbers(table: Table, group: str, headings: Sequence[Heading]) -> Grid:
+def _numbers(table: ResultTable, group: str, headings: Sequence[Heading]) -> Grid:
     # 80 characters are few: no frame.
     grid = Grid("", "", title=group or None, title_justify="left", show_edge=False, pad_edge=False)
     for heading in headings:
-        # A number that is cut off would be another number, and one that is folded is hard to read: 0.985±0.012.
+        # A truncated number would be another number, and a folded one is hard to read: 0.985±0.012.
         grid.add_column(heading.title, overflow="fold", min_width=11)
     for family, rows in table.families(headings):
         grid.add_section()
         if family:
             grid.add_row(Text(family, style="bold"))
         for row in rows:
-            for place, line in enumerate(table.lines(row, headings)):
-                cells = [_cell(table.cell(line, row, each), table.mark(line, row, each)) for each in headings]
-                grid.add_row("" if place else row.title, Text(line, style="dim"), *cells)
+            for place, source in enumerate(table.sources(row, headings)):
+                cells = [_cell(table.cell(source, row.name, each), table.mark(source, row, each)) for each in headings]
+                grid.add_row("" if place else row.title, Text(source, style="dim"), *cells)
     return grid
 
 
@@ -95,7 +94,7 @@ def _cell(cell: Cell | None, mark: str) -> Text:
     return text.append(f" {SIGN[cell.status]} {cell.share and f'({cell.share})'}".rstrip(), style=_STYLE[cell.status])
 
 
-def plain(tables: Sequence[Table], width: int = 120) -> str:
+def plain(tables: Sequence[ResultTable], width: int = 120) -> str:
     """The same as a text without colors."""
     console = Console(width=width, file=StringIO(), record=True)
     show(tables, console)

@@ -1,15 +1,13 @@
-"""The best ID-GNN is above the best GNN by as much as in the paper, and as good as the one in the paper."""
+"""Two expectations: the gain of the best ID-GNN over the best GNN, and its score, are those of the paper."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from idgnn.report.blocks import Block, Head, Line, Shown
+from idgnn.report.blocks import Block, Check, Head, Line, Shown, Tally, at_least, printed
 from idgnn.report.cells import Cell
-from idgnn.report.expectations.check import Check, Tally, at_least, printed
-from idgnn.report.gains import Gain, gains
 from idgnn.report.layout import PROTOCOLS
-from idgnn.report.tables import Table
+from idgnn.report.tables import Gain, ResultTable, gains
 
 _GAIN_CAPTION = (
     "In percentage points: the best of the eight ID-GNNs of the paper minus the best of its four GNNs. Needed is the "
@@ -22,32 +20,25 @@ _LEVEL_CAPTION = (
 )
 
 
-def gain(tables: Sequence[Table]) -> Block | None:
-    """Is it as large as in the paper? A row for each column of Tables 2 and 3; None if neither is there."""
+def gain(tables: Sequence[ResultTable]) -> Block | None:
+    """Whether it is as large as in the paper: a row for each column of Tables 2 and 3, or None."""
 
     def shown(gain: Gain, check: Check | None) -> Shown:
         models = " over ".join(filter(None, (_model(gain.identity), _model(gain.gnn))))
         return Shown(_points(gain.gain) if gain.gain is not None else "not run", check, models)
 
-    def needed(published: Gain) -> str:
-        bound = _needed_gain(published)
-        return "" if bound is None else _points(bound)
-
     title = "Gain of the best ID-GNN over the best GNN"
-    return _block("gain", title, _GAIN_CAPTION, tables, shown, needed, gain_check)
+    return _block("gain", title, _GAIN_CAPTION, tables, shown, _points, _needed_gain, gain_check)
 
 
-def level(tables: Sequence[Table]) -> Block | None:
-    """Is the best ID-GNN as good as in the paper? A row for each column of Tables 2 and 3; None if neither is there."""
+def level(tables: Sequence[ResultTable]) -> Block | None:
+    """Whether the best ID-GNN is as good as in the paper: a row for each column of Tables 2 and 3, or None."""
 
     def shown(gain: Gain, check: Check | None) -> Shown:
         return Shown(gain.identity.number if gain.identity else "not run", check, _model(gain.identity))
 
-    def needed(published: Gain) -> str:
-        bound = _needed_level(published)
-        return "" if bound is None else f"{bound:.3f}"
-
-    return _block("level", "Level of the best ID-GNN", _LEVEL_CAPTION, tables, shown, needed, level_check)
+    title = "Level of the best ID-GNN"
+    return _block("level", title, _LEVEL_CAPTION, tables, shown, "{:.3f}".format, _needed_level, level_check)
 
 
 def gain_check(ours: Gain, published: Gain) -> Check | None:
@@ -77,14 +68,16 @@ def _block(
     name: str,
     title: str,
     caption: str,
-    tables: Sequence[Table],
+    tables: Sequence[ResultTable],
     shown: Callable[[Gain, Check | None], Shown],
-    needed: Callable[[Gain], str],
+    number: Callable[[float], str],
+    needed: Callable[[Gain], float | None],
     judge: Callable[[Gain, Gain], Check | None],
 ) -> Block | None:
     lines, checks = list[Line](), {protocol: list[Check]() for protocol in PROTOCOLS}
     for published, *ours in (three for table in tables for three in gains(table)):
-        cells = [shown(published, None) if needed(published) else Shown(""), Shown(needed(published))]
+        bound = needed(published)
+        cells = [Shown(""), Shown("")] if bound is None else [shown(published, None), Shown(number(bound))]
         for protocol, each in zip(PROTOCOLS, ours, strict=True):
             check = judge(each, published)
             checks[protocol] += [check] if check is not None else []

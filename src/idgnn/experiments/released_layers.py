@@ -1,4 +1,4 @@
-r"""The layers of the released code: the second weights are *added* to the first, and for SAGE and GIN they come late.
+r"""The layers of the released code: the second weights are *added* to the first, and SAGE and GIN apply them late.
 
 Write :math:`[v]` for "1 if the node is colored, else 0". GCN and GAT color what a node sends. SAGE and GIN color
 what a node has *received*: the color leaves the colored node one round later than in Eq. 3 of the paper, so that K
@@ -42,13 +42,13 @@ class ReleasedGAT(IdentityGAT):
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
         sent = _sent(self, x, round_)
         scores = sent @ torch.cat([self.att_source, self.att_target]).t()
-        asks = scores[:, 1:].index_select(0, round_.previous)
+        target_scores = scores[:, 1:].index_select(0, round_.previous)
         plain, colored = round_.split_by_color(sent)
-        gives = list(round_.split_by_color(scores[:, :1]))
+        source_scores = list(round_.split_by_color(scores[:, :1]))
         if not round_.has_color:
-            (alpha,) = attention(gives[:1], asks, round_, self.negative_slope)
+            (alpha,) = attention(source_scores[:1], target_scores, round_, self.negative_slope)
             return gather_sum(plain, round_.plain, alpha.squeeze(-1))
-        first, second = attention(gives, asks, round_, self.negative_slope)
+        first, second = attention(source_scores, target_scores, round_, self.negative_slope)
         out = gather_sum(plain, round_.plain, first.squeeze(-1))
         return gather_sum(colored, round_.colored, second.squeeze(-1), base=out)
 
@@ -105,7 +105,7 @@ class ReleasedGIN(Operator):
         )
 
 
-def operator(conv: Literal["gcn", "sage", "gat", "gin"], channels: int, identity: bool) -> Operator:
+def released_operator(conv: Literal["gcn", "sage", "gat", "gin"], channels: int, identity: bool) -> Operator:
     """The layer of that name; BatchNorm follows and cancels any bias."""
     if conv == "gcn":
         return ReleasedGCN(channels, channels, identity, bias=False)
@@ -133,17 +133,17 @@ def _sum_of_neighbors(x: Tensor, round_: Round) -> Tensor:
 
 
 def _colored_result(first: nn.Module, second: nn.Module | None, received: Tensor, round_: Round) -> Tensor:
-    """The first network on what all targets received, and the second besides on what the colored ones did.
+    """The first network on what all targets received, plus the second on what the colored targets received.
 
-    A target is colored if its own state was: `previous >= split`. Which those are is found without a look at values,
-    so that the step can be recorded as a CUDA graph: each colored source is the state of at most one target; those
-    of none are sent to a row that is thrown away.
+    A target is colored if its own state was: `previous >= split`. They are found without reading values on the host,
+    so that the step can be captured as a CUDA graph: each colored source is the state of at most one target; sources
+    of no target are written to an extra row, which is dropped.
     """
     out = first(received)
     if second is None:
         return out
-    nowhere = round_.num_targets
-    every = torch.arange(nowhere, device=received.device)
-    target = every.new_full((round_.num_sources,), nowhere).scatter(0, round_.previous, every)[round_.split :]
+    extra_row = round_.num_targets
+    every = torch.arange(extra_row, device=received.device)
+    target = every.new_full((round_.num_sources,), extra_row).scatter(0, round_.previous, every)[round_.split :]
     more = second(torch.cat([received, received.new_zeros(1, received.size(1))]).index_select(0, target))
     return torch.cat([out, out.new_zeros(1, out.size(1))]).index_add(0, target, more.to(out.dtype))[:-1]

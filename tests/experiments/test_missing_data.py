@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from idgnn.experiments.grid import Choice
-from idgnn.experiments.needed_data import absent, dataset_of, download, sentence
+from idgnn.experiments.missing_data import missing_datasets, skipped_note, try_downloads
+from idgnn.experiments.spec import dataset_of
 from idgnn.graphs.catalog import CATALOG, find
 from idgnn.graphs.raw_files import expected
 
@@ -31,27 +32,28 @@ def test_every_run_of_the_paper_reads_a_known_dataset_or_none():
     assert every == set(CATALOG) - {"COX2"}
 
 
-def test_what_is_generated_is_never_absent_and_files_are_looked_for_by_name(nothing_here):
-    assert set(absent(specs("table2"))) == {"ENZYMES", "PROTEINS", "ba", "ws", "ba500", "ws500"}
+def test_generated_datasets_are_never_missing_and_files_are_found_by_name(nothing_here):
+    assert set(missing_datasets(specs("table2"))) == {"ENZYMES", "PROTEINS", "ba", "ws", "ba500", "ws500"}
     for name in expected(find("ENZYMES")):
         (nothing_here / name).parent.mkdir(parents=True, exist_ok=True)
         (nothing_here / name).touch()
-    assert "ENZYMES" not in absent(specs("table2"))
+    assert "ENZYMES" not in missing_datasets(specs("table2"))
 
 
-def test_what_cannot_be_downloaded_has_a_reason_and_a_way_out(nothing_here):
-    reasons = download(["ENZYMES", "ba"])
+def test_failed_downloads_have_a_reason_and_a_remedy(nothing_here):
+    reasons = try_downloads(["ENZYMES", "ba"])
     assert list(reasons) == ["ENZYMES", "ba"] and "refused" in reasons["ENZYMES"]
-    said = sentence(reasons, 12)
+    said = skipped_note(reasons, 12)
     assert all(word in said for word in ("ENZYMES, ba", "12 runs", "IDGNN_DATA", "connect", str(nothing_here)))
     assert said.count(". ") == 0
-    assert download([]) == {}
+    assert try_downloads([]) == {}
 
 
-def test_to_look_needs_no_torch():
+def test_missing_datasets_needs_no_torch():
     code = (
-        "import sys; from idgnn.experiments.grid import Choice; from idgnn.experiments.needed_data import absent; "
-        "absent(Choice().specs()); print('torch' in sys.modules)"
+        "import sys; from idgnn.experiments.grid import Choice; "
+        "from idgnn.experiments.missing_data import missing_datasets; "
+        "missing_datasets(Choice().specs()); print('torch' in sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.strip() == "False"

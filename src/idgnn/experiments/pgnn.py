@@ -1,25 +1,91 @@
-"""The network of P-GNN."""
+"""P-GNN (You, Ying, Leskovec, 2019), position-aware graph neural networks: the comparison of Table 5.
+
+It passes no messages between neighbors: a node reads the closest nodes of random *anchor sets*, weighted by their
+distance, and its embedding has one number for each set.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn.functional import normalize
+from torch_geometric.data import Data
 
-from idgnn.experiments.pair_budget import pair_budget
-from idgnn.experiments.pgnn.anchors import Anchors, find_anchors
+from idgnn.experiments.pair_variants import pair_budget
+from idgnn.graphs.structure import distances
 from idgnn.identity.queries import as_queries
 from idgnn.identity.schedule import Messages, RowGraph, Schedule, whole
 from idgnn.models.budget import match_budget
 from idgnn.models.kept import Kept
 from idgnn.models.prepared import Prepared
 from idgnn.tasks.problem import Problem
+from idgnn.tasks.query_set import QuerySet
 from idgnn.training.run_settings import RunSettings
+from idgnn.training.seeds import generator_of
 
 LAYERS = 2
+SETS = 0.5
+"""The c of the paper's c log^2 n sets."""
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """For every node of the graphs of a part: the closest member of each anchor set, and how close it is."""
+
+    edge_index: Tensor  # [2, edges] of the part, by which it is recognized
+    closest: Tensor  # [closest, node], one column for each node and set: [2, nodes and sets]
+    weight: Tensor  # [nodes and sets] 1 / (distance + 1), or 0 if no member is reached
+    number: Tensor  # [nodes and sets] the number of the set, within its graph
+
+    @property
+    def num_sets(self) -> int:
+        """The most sets of any graph."""
+        return int(self.number.max()) + 1
+
+
+def anchor_sets(num_nodes: int, generator: Generator) -> list[Tensor]:
+    r"""c log n sets of each of the sizes n/2, n/4, n/8, ..., 1, drawn at random (Bourgain's theorem).
+
+    Example:
+        >>> [len(members) for members in anchor_sets(16, torch.Generator().manual_seed(0))]
+        [8, 8, 4, 4, 2, 2, 1, 1]
+    """
+    sizes = max(int(math.log2(num_nodes)), 1)
+    times = max(int(SETS * sizes), 1)
+    return [
+        torch.randperm(num_nodes, generator=generator)[: max(num_nodes >> i, 1)]
+        for i in range(1, sizes + 1)
+        for _ in range(times)
+    ]
+
+
+def find_anchors(part: QuerySet, name: str, seed: int) -> Anchors:
+    """Draws the sets of every graph, and measures exact distances in the graph that carries messages."""
+    sizes = torch.bincount(part.owner, minlength=part.num_graphs).tolist()
+    edges = torch.bincount(part.owner[part.edge_index[1]], minlength=part.num_graphs).tolist()
+    starts = torch.tensor([0, *sizes]).cumsum(0).tolist()
+    graphs = [
+        Data(edge_index=edge_index - start, num_nodes=size)
+        for edge_index, start, size in zip(part.edge_index.split(edges, dim=1), starts, sizes, strict=False)
+    ]
+    every = [torch.cartesian_prod(torch.arange(size), torch.arange(size)).t() for size in sizes]
+    closest, weight, number = [], [], []
+    for i, found in enumerate(distances(graphs, every, max(sizes))):
+        found = found.view(sizes[i], sizes[i])  # [node, anchor]
+        near = torch.where(found < 0, 0.0, 1.0 / (found + 1))
+        sets = anchor_sets(sizes[i], generator_of(seed, f"anchors of {name}", i))
+        nodes = torch.arange(sizes[i])
+        for which, members in enumerate(sets):
+            best = near[:, members].max(dim=1)
+            closest.append(torch.stack([members[best.indices], nodes]) + starts[i])
+            weight.append(best.values)
+            number.append(torch.full_like(nodes, which))
+    return Anchors(part.edge_index, torch.cat(closest, dim=1), torch.cat(weight), torch.cat(number))
 
 
 class PGNNLayer(nn.Module):
@@ -55,7 +121,7 @@ class PGNNEncoder(nn.Module):
     Args:
         in_channels: Number of node features.
         hidden_channels: Width of the network.
-        anchors: Those of all graphs that it will see.
+        anchors: Those of all graphs that it is trained and evaluated on.
     """
 
     def __init__(self, in_channels: int, hidden_channels: int, anchors: Sequence[Anchors]) -> None:
@@ -113,11 +179,11 @@ class PGNN(nn.Module):
         return (z.index_select(0, ready.read.node) * z.index_select(0, ready.read.color)).sum(-1, keepdim=True)
 
 
-def build(settings: RunSettings, problem: Problem) -> PGNN:
-    """P-GNN with as many parameters as all others; anchors are drawn once, with the seed of the run."""
+def build_pgnn(settings: RunSettings, problem: Problem) -> PGNN:
+    """P-GNN with as many parameters as the other models; anchors are drawn once, with the seed of the run."""
     if problem.level != "pair" or problem.objective.num_outputs != 1:
         raise ValueError(
-            f"the task asks about a {problem.level} and has {problem.objective.num_outputs} outputs, expected link "
+            f"the task is about a {problem.level} and has {problem.objective.num_outputs} outputs, expected link "
             "prediction: P-GNN gives one number for a pair of nodes."
         )
     parts = {"train": problem.train, **problem.held_out}

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from idgnn.report.origin import origin, runs_by_table
+from idgnn.report.summary import run_summary, runs_by_table
 from idgnn.report.tables import fill
 from tests.report.made import AS_PUBLISHED, layout, published, records_of
 
@@ -19,24 +19,27 @@ def tables(machines=("H200",), **result):
 
 
 def test_each_run_counts_once():
-    known = origin(tables())
-    assert (known.done, known.failed, known.asked) == (36, 0, 768)
+    known = run_summary(tables())
+    assert (known.finished, known.failed, known.total) == (36, 0, 768)
     assert [(machine.name, machine.runs) for machine in known.machines] == [("H200", 36)]
     assert known.last.startswith("2026-11-14") and known.sentences()[-1] == "Run on 2026-11-14."
-    assert origin([]).sentences() == ["0 of 0 runs are there."]
+    assert run_summary([]).sentences() == ["0 of 0 runs finished."]
 
 
-def test_runs_that_share_a_machine_count_at_their_share_of_it():
-    alone, shared = origin(tables()), origin(tables(("EPYC, 12 runs side by side", "EPYC, 1 run side by side")))
+def test_runs_that_share_a_machine_count_with_their_share():
+    alone, shared = (
+        run_summary(tables()),
+        run_summary(tables(("EPYC, 12 runs side by side", "EPYC, 1 run side by side"))),
+    )
     assert alone.hours(gpu=False) == pytest.approx(0.36) and alone.hours(gpu=True) == 0  # 36 runs of 36 seconds
     assert shared.hours(gpu=False) == pytest.approx(0.18 + 0.18 / 12)
     assert [(machine.name, machine.side_by_side) for machine in shared.machines] == [("EPYC", 1), ("EPYC", 12)]
 
 
-def test_a_gpu_is_known_by_what_its_records_say():
-    assert origin(tables(("H200, 4 runs side by side",), gpu_memory=1)).hours(gpu=True) == pytest.approx(0.09)
-    assert origin(tables(device="cuda:0")).hours(gpu=True) == pytest.approx(0.36)
-    assert origin(tables(device="cpu")).hours(gpu=True) == 0
+def test_a_gpu_is_recognized_by_its_records():
+    assert run_summary(tables(("H200, 4 runs side by side",), gpu_memory=1)).hours(gpu=True) == pytest.approx(0.09)
+    assert run_summary(tables(device="cuda:0")).hours(gpu=True) == pytest.approx(0.36)
+    assert run_summary(tables(device="cpu")).hours(gpu=True) == 0
 
 
 def test_the_runs_of_every_table():

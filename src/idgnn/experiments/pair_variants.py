@@ -1,0 +1,135 @@
+"""Two networks for pairs beyond the paper.
+
+*Walks*: ID-GNN-Fast that also reads the counts of walks between the two nodes of a pair. *Both directions*: ID-GNN-Full
+for undirected links, which averages the two directions.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from idgnn.identity.queries import Queries
+from idgnn.identity.walk_counts import walk_counts
+from idgnn.models.budget import match_budget, num_parameters
+from idgnn.models.heads import PairHead
+from idgnn.models.idgnn import IDGNN
+from idgnn.models.predictor import Predictor
+from idgnn.models.predictor import build as build_predictor
+from idgnn.models.prepared import Prepared
+from idgnn.models.settings import ModelSettings
+from idgnn.tasks.problem import Problem
+from idgnn.training.run_settings import RunSettings
+
+
+class WalkEncoder(IDGNN):
+    r""":class:`idgnn.IDGNN` whose queries come with :math:`\log(1 + (A^k)_{uv})`, k = 1 to `cycle_length`.
+
+    A is the graph of the messages. In link prediction it does not contain the queried edges, so the counts do not
+    reveal the answer.
+    """
+
+    def prepare(  # type: ignore[override]
+        self, x: Tensor, edge_index: Tensor, *, queries: Tensor | None = None, **edge: Any
+    ) -> Prepared:
+        """As :meth:`idgnn.IDGNN.prepare`, for pairs `[2, queries]`."""
+        if queries is None or queries.dim() != 2:
+            raise ValueError("walks are counted between the nodes of pairs, expected queries of shape [2, num_pairs].")
+        ready = super().prepare(x, edge_index, queries=queries, **edge)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "[0-9]* of [0-9]* walk counts")  # rounded, they have the right logarithm
+            counts = walk_counts(edge_index, x.size(0), queries, self.cycle_length)
+        return replace(ready, pair_x=counts.log1p().to(x))
+
+
+class WalkPredictor(Predictor):
+    """Reads the embeddings of two nodes and the walks between them, side by side, through the MLP of ID-GNN-Fast."""
+
+    def __init__(self, num_outputs: int, encoder: dict[str, Any], pair_hidden: int = 256) -> None:
+        super().__init__("pair", num_outputs, encoder)
+        self.settings = {"num_outputs": num_outputs, "encoder": encoder, "pair_hidden": pair_hidden}
+        self.encoder = WalkEncoder(**encoder)
+        width = self.encoder.pair_channels + self.encoder.cycle_length
+        self.head = PairHead(width, num_outputs, pair_hidden)
+
+    def forward(self, ready: Prepared, graph: Tensor, num_graphs: int) -> Tensor:
+        """As :meth:`idgnn.models.predictor.Predictor.forward`."""
+        assert ready.pair_x is not None
+        return self.head(torch.cat([self.encoder.run(ready), ready.pair_x], dim=-1))
+
+
+def build_walks(settings: RunSettings, problem: Problem) -> WalkPredictor:
+    """The network of these settings, with as many parameters as the other models."""
+    model, outputs = settings.model, problem.objective.num_outputs
+    if problem.level != "pair" or model.identity == "full":
+        raise ValueError(
+            f"the task is about a {problem.level} and identity is {model.identity!r}, expected a task on pairs and "
+            "'fast' or 'none': walk counts are for networks that embed the two nodes separately."
+        )
+
+    def network(width: int) -> WalkPredictor:
+        plain = build_predictor(replace(model, width=width), "pair", problem.in_channels, outputs, problem.edge_dim)
+        return WalkPredictor(outputs, plain.settings["encoder"])
+
+    if model.width is not None:
+        return network(model.width)
+    return network(match_budget(network, pair_budget(model, problem.in_channels, outputs), tolerance=0.1))
+
+
+def pair_budget(settings: ModelSettings, in_channels: int, num_outputs: int) -> int:
+    """Parameters of a network for pairs: those of a plain GCN with one linear layer as a head.
+
+    :func:`idgnn.models.predictor.build` matches the same number.
+    """
+    layers = settings.num_layers("pair")
+    gcn = replace(settings, conv="gcn", identity="none", width=settings.budget, layers=layers)
+    with torch.device("meta"):
+        return num_parameters(build_predictor(gcn, "node", in_channels, num_outputs, None))
+
+
+class BothEncoder(IDGNN):
+    r"""ID-GNN-Full that answers a pair (u, v) by :math:`\mathbf{h}_{u|v}` and :math:`\mathbf{h}_{v|u}` side by side.
+
+    Both come from one identity graph: twice as many queries, of which those of one color share their rows.
+    """
+
+    def prepare(  # type: ignore[override]
+        self, x: Tensor, edge_index: Tensor, *, queries: Tensor | None = None, **edge: Any
+    ) -> Prepared:
+        """As :meth:`idgnn.IDGNN.prepare`, for pairs `[2, queries]`."""
+        if queries is None or queries.dim() != 2:
+            raise ValueError("both directions of pairs are read, expected queries of shape [2, num_pairs].")
+        both = torch.cat([queries, queries.flip(0)], dim=1)
+        ready = super().prepare(x, edge_index, queries=both, **edge)
+        ahead, back = torch.arange(both.size(1), device=both.device).chunk(2)  # positions among the answers
+        return replace(ready, read=Queries(ahead, back))
+
+
+class BothPredictor(Predictor):
+    """One linear layer on the mean of both embeddings, which is the mean of its two predictions."""
+
+    def __init__(self, num_outputs: int, encoder: dict[str, Any]) -> None:
+        super().__init__("pair", num_outputs, encoder)
+        self.settings = {"num_outputs": num_outputs, "encoder": encoder}
+        self.encoder = BothEncoder(**encoder)
+
+    def forward(self, ready: Prepared, graph: Tensor, num_graphs: int) -> Tensor:
+        """As :meth:`idgnn.models.predictor.Predictor.forward`."""
+        ahead, back = self.encoder.run(ready).chunk(2, dim=-1)
+        return self.head((ahead + back) / 2)
+
+
+def build_both_directions(settings: RunSettings, problem: Problem) -> BothPredictor:
+    """The network of these settings; its parameters are those of ID-GNN-Full, so the width is the same."""
+    model, outputs = settings.model, problem.objective.num_outputs
+    if problem.level != "pair" or model.identity != "full":
+        raise ValueError(
+            f"the task is about a {problem.level} and identity is {model.identity!r}, expected a task on pairs and "
+            "'full': both directions of a conditional embedding are read."
+        )
+    full = build_predictor(model, "pair", problem.in_channels, outputs, problem.edge_dim)
+    return BothPredictor(outputs, full.settings["encoder"])

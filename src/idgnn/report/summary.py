@@ -1,0 +1,142 @@
+"""The summary of a report: number of runs, machines, versions and dates, and the best network of each kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from idgnn.experiments.spec import RunRecord
+from idgnn.report.blocks import Block, Head, Line, Shown
+from idgnn.report.layout import BEYOND, PROTOCOLS
+from idgnn.report.tables import ResultTable, gains
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A processor or a GPU, the number of its runs, and the hours that it was in use."""
+
+    name: str
+    side_by_side: int
+    gpu: bool
+    runs: int
+    hours: float
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """The runs of some tables. A run that several cells share counts once."""
+
+    total: int
+    finished: int
+    failed: int
+    machines: tuple[Machine, ...]
+    versions: tuple[tuple[str, tuple[str, ...]], ...]
+    first: str
+    last: str
+
+    def hours(self, gpu: bool) -> float:
+        """Of all GPUs, or of all CPUs; a run that shared its device counts with its share."""
+        return sum(machine.hours for machine in self.machines if machine.gpu == gpu)
+
+    def sentences(self) -> list[str]:
+        """The summary in words."""
+        failed = f", {self.failed:,} failed" if self.failed else ""
+        found = [f"{self.finished:,} of {self.total:,} runs finished{failed}."]
+        if self.machines:
+            took = f"They took {self.hours(gpu=True):,.1f} GPU hours and {self.hours(gpu=False):,.1f} CPU hours"
+            found.append(f"{took}; a run that shared its machine counts with its share.")
+            found.append("Machines: " + "; ".join(map(_machine, self.machines)) + ".")
+        if self.versions:
+            found.append("Versions: " + ", ".join(f"{name} {' or '.join(each)}" for name, each in self.versions) + ".")
+        if self.last:
+            when = {self.first[:10]: "", self.last[:10]: ""}
+            found.append(f"Run between {' and '.join(when)}." if len(when) > 1 else f"Run on {self.last[:10]}.")
+        return found
+
+
+def run_summary(tables: Iterable[ResultTable]) -> RunSummary:
+    """The summary of the records of some tables."""
+    runs = {run.spec.key: run.record for table in tables for cell in table.ours() for run in cell.runs}
+    records: list[RunRecord] = [record for record in runs.values() if record is not None]
+    finished = [record for record in records if record.error is None]
+    names = sorted({name for record in records for name in record.versions})
+    dates = sorted(record.date for record in records if record.date)
+    return RunSummary(
+        total=len(runs),
+        finished=len(finished),
+        failed=len(records) - len(finished),
+        machines=_machines(records),
+        versions=tuple(
+            (name, tuple(sorted({r.versions[name] for r in records if name in r.versions}))) for name in names
+        ),
+        first=dates[0] if dates else "",
+        last=dates[-1] if dates else "",
+    )
+
+
+def runs_by_table(tables: Sequence[ResultTable]) -> Block:
+    """The number of finished runs of every table, for both protocols."""
+    lines = []
+    for table in tables:
+        cells = []
+        for protocol in PROTOCOLS:
+            records = {
+                run.spec.key: run.record for cell in table.ours() for run in cell.runs if run.spec.protocol == protocol
+            }
+            finished = sum(record is not None and record.error is None for record in records.values())
+            cells.append(Shown(f"{finished:,} of {len(records):,}" if records else ""))
+        lines.append(Line(table.layout.title, tuple(cells)))
+    caption = "Tables may share runs; a shared run is run once."
+    return Block("runs", "Runs", caption, "table", (Head("text"), Head("released")), tuple(lines))
+
+
+def _machines(records: Sequence[RunRecord]) -> tuple[Machine, ...]:
+    found: dict[tuple[str, int], list[RunRecord]] = {}
+    for record in records:
+        found.setdefault(_where(record), []).append(record)
+    gpus = {_where(record)[0] for record in records if record.on_gpu}
+    return tuple(
+        Machine(name, side, name in gpus, len(some), sum(sorted(each.seconds for each in some)) / side / 3600)
+        for (name, side), some in sorted(found.items())
+    )
+
+
+def _where(record: RunRecord) -> tuple[str, int]:
+    """The processor or GPU, and how many runs shared it: `NVIDIA H200, 12 runs side by side`."""
+    found = re.fullmatch(r"(.*), (\d+) runs? side by side", record.machine)
+    return (found[1], int(found[2])) if found else (record.machine or "unknown machine", 1)
+
+
+def _machine(machine: Machine) -> str:
+    beside = f", {machine.side_by_side} side by side" if machine.side_by_side > 1 else ""
+    return f"{machine.name} ({machine.runs:,} run{'s' * (machine.runs != 1)}{beside}, {machine.hours:,.1f} hours)"
+
+
+_BEST_HEADS = (
+    Head("GNN", "published"),
+    Head("ID-GNN", "published"),
+    Head("GNN", "text"),
+    Head("ID-GNN", "text"),
+    Head("beyond the paper", "text"),
+    Head("GNN", "released"),
+    Head("ID-GNN", "released"),
+)
+_BEST_CAPTION = (
+    "The best of the four GNNs, of the eight ID-GNNs of the paper, and of the models beyond it: means over the seeds "
+    "that finished. ROC AUC for links and ogbg-molhiv, accuracy for all else."
+)
+
+
+def best_networks(tables: Sequence[ResultTable]) -> Block | None:
+    """Tables 2 and 3 at a glance: a row for each column; None without these tables."""
+    lines = []
+    for table in tables:
+        beyond = [row.family for row in table.layout.rows if row.family.endswith(BEYOND)]
+        for published, text, released in gains(table):
+            further = table.best("text", text.heading, beyond)
+            pairs = [(each.gnn, each.identity) for each in (published, text, released)]
+            cells = (*pairs[0], *pairs[1], further, *pairs[2])
+            shown = ("" if cell is None or cell.mean is None else f"{cell.mean:.{cell.digits}f}" for cell in cells)
+            lines.append(Line(text.heading.title, tuple(map(Shown, shown)), text.heading.group))
+    return Block("best", "The best of each kind", _BEST_CAPTION, "column", _BEST_HEADS, tuple(lines)) if lines else None
