@@ -22,10 +22,10 @@ from idgnn.layers.operator import Operator
 class ReleasedGCN(IdentityGCN):
     r""":math:`\mathbf{h}_u' = \sum_s (\hat d_s \hat d_u)^{-1/2} (\mathbf{W} + [s] \mathbf{W}_{id})\, \mathbf{h}_s`."""
 
-    def message(self, x: Tensor, colored: bool) -> Tensor:
-        """`W h`, and `W_id h` besides if it is colored."""
-        sent = self.lin(x)
-        return sent + self.lin_colored(x) if colored and self.lin_colored is not None else sent
+    def weight_of(self, colored: bool) -> Tensor:
+        """`W`, and `W + W_id` of colored rows."""
+        second = self.lin_colored if colored else None
+        return self.lin.weight if second is None else self.lin.weight + second.weight
 
 
 class ReleasedGAT(IdentityGAT):

@@ -93,6 +93,10 @@ class StackedExchange:
         self.twin = cutter.field(sources, torch.cat([every, exchange.twin]), sources)
         self.base = cutter.field(targets, exchange.base, bases)
         self.received = cutter.field(targets, exchange.received)
+        assert exchange.base_row is not None and exchange.arrived is not None
+        self.base_row = cutter.field(bases, exchange.base_row, sources)
+        self.arrived_targets = cutter.space(targets.owner[exchange.arrived], targets.block[exchange.arrived])
+        self.arrived = cutter.field(self.arrived_targets, exchange.arrived, targets)
         self.plain = StackedMessages(round_.plain, 0, sources, bases, cutter)
         self.changes = StackedMessages(exchange.changes, num_plain, sources, targets, cutter)
 
@@ -100,7 +104,16 @@ class StackedExchange:
         """Those of the graphs that were cut out, of whose sources those from `split` on are colored."""
         first = sum(cut.sizes[self.sources.number][: self.plain_blocks])
         changes = self.changes.cut(cut, first, sent[first:split])
-        exchange = Exchange(first, cut[self.twin][first:], cut[self.base], changes, cut[self.received], cut[self.node])
+        exchange = Exchange(
+            first,
+            cut[self.twin][first:],
+            cut[self.base],
+            changes,
+            cut[self.received],
+            cut[self.node],
+            cut[self.base_row],
+            cut[self.arrived],
+        )
         return self.plain.cut(cut, 0, sent[:first]), exchange
 
 

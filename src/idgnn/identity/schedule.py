@@ -32,9 +32,9 @@ from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.queries import Queries
 
 HUB = 2048  # messages: a target or a source that has more is worth splitting on a GPU
-# A row costs its in-degree in messages in the direct form. The exchange form costs a few passes over the rows instead
-# and the messages that the color changes; it pays from about this mean in-degree on.
-EXCHANGE_DEGREE = 12
+# A row costs its in-degree in messages in the direct form. The exchange form costs the messages that the color changes,
+# and besides a few passes over all rows, about as much as so many messages to each.
+EXCHANGE_ROW_COST = 8
 _ALL = "all messages"  # in the cache of a graph
 
 
@@ -71,6 +71,17 @@ class Exchange:
     changes: Messages  # from own sources that are not colored, counted from `num_plain` on
     received: Tensor  # [targets] the number of messages into the node
     node: Tensor  # [bases]
+    # The plain source row of each base, and the targets that had a state of their own before: None if plain states are
+    # known, where nothing is computed for bases.
+    base_row: Tensor | None = None  # [bases]
+    arrived: Tensor | None = None  # [arrived]
+
+    def split(self, x: Tensor, round_: Round) -> tuple[Tensor, Tensor, Tensor]:
+        """The states of plain sources, of sources with states of their own, and of colored ones."""
+        plain, own, colored = x.split(
+            [self.num_plain, round_.split - self.num_plain, round_.num_sources - round_.split]
+        )
+        return plain, own, colored
 
 
 @dataclass(frozen=True)
@@ -153,9 +164,9 @@ def make_schedule(
     changed = changed_edges(graph, cone, gradients) if changed is None else changed
     builder = _Builder(graph, cone, changed, exchange, plain_known, gradients)
     if check is not None:
-        direct = graph.into.degree_of(cone.node).sum()
-        messages = changed.into.neighbor.numel() if builder.exchange else int(direct)
-        check(queries.node.numel() + cone.key.numel(), messages)
+        last = torch.arange(graph.num_nodes, graph.num_nodes + cone.key.numel(), device=cone.key.device)
+        direct = 0 if builder._exchanges(last) else int(graph.into.degree_of(cone.node).sum())
+        check(queries.node.numel() + cone.key.numel(), direct or changed.into.neighbor.numel())
     place, there = cone.find(queries)
     return builder.backwards(torch.where(there, place + graph.num_nodes, queries.node))
 
@@ -185,18 +196,24 @@ class _Builder:
         self.node = torch.cat([every, cone.node])
         self.arrival = torch.cat([torch.zeros_like(every), cone.arrival])
         self.colored = torch.cat([torch.zeros_like(every, dtype=torch.bool), cone.colored])
-        self.exchange = self._exchange_pays() if exchange is None else exchange
+        self.exchange = exchange
 
-    def _exchange_pays(self) -> bool:
-        rows = self.cone.node
-        return int(self.graph.into.degree_of(rows).sum()) > EXCHANGE_DEGREE * rows.numel()
+    def _exchanges(self, targets: Tensor) -> bool:
+        """Whether rows exchange messages in the round that ends with `targets`: as asked, or where that costs less."""
+        if self.exchange is not None:
+            return self.exchange
+        own = targets[targets >= self.num_nodes]
+        rows = own - self.num_nodes
+        direct = int(self.graph.into.degree_of(self.node.index_select(0, own)).sum())
+        changed = int(self.changed.into.degree_of(rows).sum())
+        return direct > changed + EXCHANGE_ROW_COST * rows.numel()
 
     def backwards(self, query_row: Tensor) -> Schedule:
         """The schedule that ends with the rows `query_row` `[queries]`."""
         targets, answer = distinct(query_row, self.node.numel())
         rounds, plain = [], []
         for depth in range(self.cone.num_layers - 1, -1, -1):
-            round_, sources = (self._exchanged if self.exchange else self._direct)(targets, depth)
+            round_, sources = (self._exchanged if self._exchanges(targets) else self._direct)(targets, depth)
             rounds.append(round_)
             first_own = int((sources < self.num_nodes).sum())
             plain.append(sources[:first_own])
@@ -235,7 +252,7 @@ class _Builder:
         nodes = self.node.index_select(0, targets)
         own = torch.cat([changed + num_nodes, previous])
         twins = self.node.index_select(0, own)  # of rows that are plain, the rows themselves
-        plain = None
+        plain = base_row = arrived = None
         if self.plain_known:  # the sums over plain messages are known for every node, and so are plain messages
             base, bases = nodes, nodes[:0]
             sources, (source, previous) = self._ordered(changed + num_nodes, previous)
@@ -250,7 +267,8 @@ class _Builder:
             else:
                 number, position = into.expand(bases)
                 heard = into.neighbor.index_select(0, position)
-            sources, (heard_place, source, previous, _) = self._ordered(heard, changed + num_nodes, previous, twins)
+            sources, places = self._ordered(heard, changed + num_nodes, previous, twins, bases)
+            heard_place, source, previous, _, base_row = places
             split, num_sources = self._sizes(sources)
             num_plain = int((sources < num_nodes).sum())
             if plain is None:
@@ -258,10 +276,11 @@ class _Builder:
                     heard_place, number, into.edge.index_select(0, position), num_plain, bases.numel(), self.gradients
                 )
             twin = torch.searchsorted(sources[:num_plain], self.node.index_select(0, sources[num_plain:]))
+            arrived = (previous >= num_plain).nonzero().flatten()
         plain = plain or _no_messages(nodes, num_plain, 0)
         rows, count = sources[num_plain:] - num_nodes, targets.numel()
         changes, colored = self._split_changes(source - num_plain, owner, position_in, rows, split - num_plain, count)
-        exchange = Exchange(num_plain, twin, base, changes, into.degree_of(nodes), bases)
+        exchange = Exchange(num_plain, twin, base, changes, into.degree_of(nodes), bases, base_row, arrived)
         return Round(num_sources, count, split, plain, colored, previous, exchange), sources
 
     def _split_changes(

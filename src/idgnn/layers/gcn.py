@@ -7,10 +7,10 @@ from torch import Tensor, nn
 
 from idgnn.identity.schedule import Round
 from idgnn.layers.aggregation import gather_sum
-from idgnn.layers.operator import SumOperator
+from idgnn.layers.operator import LinearSumOperator
 
 
-class IdentityGCN(SumOperator):
+class IdentityGCN(LinearSumOperator):
     r"""The layer of Kipf and Welling (2017) with colored messages:
 
     .. math::
@@ -23,7 +23,6 @@ class IdentityGCN(SumOperator):
 
     self_loops = True
     takes_edge_weight = True
-    linear = True
 
     def __init__(self, in_channels: int, out_channels: int, identity: bool = True, bias: bool = True) -> None:
         super().__init__()
@@ -54,11 +53,11 @@ class IdentityGCN(SumOperator):
         scale = degree.masked_fill(none, 1.0).pow(-0.5).masked_fill(none, 0.0)
         return torch.cat([scale[source] * weight * scale[target], scale * loop_weight * scale])
 
-    def message(self, x: Tensor, colored: bool) -> Tensor:
-        """`W h`."""
-        return ((colored and self.lin_colored) or self.lin)(x)
+    def weight_of(self, colored: bool) -> Tensor:
+        """`W`."""
+        return ((colored and self.lin_colored) or self.lin).weight
 
-    def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
+    def finish(self, total: Tensor) -> Tensor:
         """Adds the bias."""
         return total if self.bias is None else total + self.bias
 
@@ -71,7 +70,7 @@ class IdentityGCN(SumOperator):
             total = gather_sum(self.lin(plain), round_.plain, edge_weight=weight)
         if round_.has_color:
             total = gather_sum(self.message(colored, True), round_.colored, edge_weight=weight, base=total)
-        return self.combine(total, x, round_)
+        return self.finish(total)
 
 
 def _last_of_each(node: Tensor, loop: Tensor, num_nodes: int, weight: Tensor) -> Tensor:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
 from idgnn.identity.schedule import Messages, Round
 from idgnn.layers.aggregation import gather_sum
-from idgnn.layers.operator import Operator, SumOperator
+from idgnn.layers.operator import LinearSumOperator, Operator
 
 
-class IdentityGIN(SumOperator):
+class IdentityGIN(LinearSumOperator):
     r"""The layer of Xu et al. (2019) with colored messages.
 
     GIN sums the states of the neighbors and applies a two-layer MLP. The first layer of that MLP is linear and may as
@@ -20,8 +19,6 @@ class IdentityGIN(SumOperator):
         \mathbf{h}_u' = \mathbf{V}\, \textsc{ReLU}\Big(\mathbf{W}_0 (1 + \epsilon)\, \mathbf{h}_u
             + \sum_{s \in \mathcal{N}(u)} \mathbf{W}_{\mathbb{1}[s = v]} \mathbf{h}_s + \mathbf{b}\Big) + \mathbf{c}
     """
-
-    linear = True
 
     def __init__(
         self, in_channels: int, out_channels: int, identity: bool = True, bias: bool = True, eps: float = 0.0
@@ -37,14 +34,18 @@ class IdentityGIN(SumOperator):
         for lin in filter(None, (self.lin, self.lin_colored, self.lin_out)):
             lin.reset_parameters()
 
-    def message(self, x: Tensor, colored: bool) -> Tensor:
-        """`W h`."""
-        return linear(x, ((colored and self.lin_colored) or self.lin).weight)
+    @property
+    def own_weight(self) -> float:
+        """`1 + eps`."""
+        return 1 + self.eps
 
-    def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
-        """Adds the own state, and applies the rest of the MLP."""
-        own = x.index_select(0, round_.previous)
-        return self.lin_out((total + self.lin((1 + self.eps) * own if self.eps else own)).relu())
+    def weight_of(self, colored: bool) -> Tensor:
+        """`W`."""
+        return ((colored and self.lin_colored) or self.lin).weight
+
+    def finish(self, total: Tensor) -> Tensor:
+        """The rest of the MLP."""
+        return self.lin_out((total + self.lin.bias).relu())
 
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """As every layer that sums; but W may act on sums or on summands, is applied to whichever are fewer,

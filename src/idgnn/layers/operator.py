@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from idgnn.identity.schedule import Exchange, Messages, Round
 from idgnn.layers.aggregation import gather_sum
@@ -78,9 +79,6 @@ class SumOperator(Operator):
     def message(self, x: Tensor, colored: bool) -> Tensor:
         """What rows send: `[rows, in_channels]` to `[rows, channels]`."""
 
-    linear: ClassVar[bool] = False
-    """Whether messages are linear in the states, so that sums of states may be transformed in place of states."""
-
     @abstractmethod
     def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
         """The result, from sums `[targets, channels]` and the states of the sources `[sources, in_channels]`."""
@@ -103,30 +101,97 @@ class SumOperator(Operator):
     def plain_round(self, x: Tensor, messages: Messages, weight: Tensor | None) -> PlainRound:
         """Messages and sums of plain rows."""
         sent = self.message(x, False)
-        return PlainRound(x, None if self.linear else sent, gather_sum(sent, messages, edge_weight=weight))
+        return PlainRound(x, sent, gather_sum(sent, messages, edge_weight=weight))
 
     def exchanged(
         self, plain: PlainRound, x: Tensor, round_: Round, exchange: Exchange, weight: Tensor | None
     ) -> Tensor:
         """One round in which targets take over a plain sum and exchange the messages that differ."""
-        _, own, colored = x.split(
-            [exchange.num_plain, round_.split - exchange.num_plain, round_.num_sources - round_.split]
-        )
+        _, own, colored = exchange.split(x, round_)
         twin, colored_twin = exchange.twin.split([own.size(0), colored.size(0)])
-        total = plain.total.index_select(0, exchange.base)
-        if plain.sent is None:  # the difference of messages is the message of a difference, before or after the sum
-            change = own - plain.states.index_select(0, twin)
-            if round_.num_targets < own.size(0):
-                total = total + self.message(gather_sum(change, exchange.changes, edge_weight=weight), False)
-            elif exchange.changes.source.numel():
-                total = gather_sum(self.message(change, False), exchange.changes, edge_weight=weight, base=total)
-            colored_plain = self.message(plain.states.index_select(0, colored_twin), False)
-        else:
-            change = self.message(own, False) - plain.sent.index_select(0, twin)
-            if exchange.changes.source.numel():
-                total = gather_sum(change, exchange.changes, edge_weight=weight, base=total)
-            colored_plain = plain.sent.index_select(0, colored_twin)
-        if round_.has_color:
-            change = self.message(colored, True) - colored_plain
-            total = gather_sum(change, round_.colored, edge_weight=weight, base=total)
+        assert plain.sent is not None
+        change = self.message(colored, True) - plain.sent.index_select(0, colored_twin)
+        base = plain.total.index_select(0, exchange.base)
+        total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
+        if exchange.changes.source.numel():
+            # What is subtracted is negated first: it has fewer rows.
+            change = self.message(own, False) + plain.sent.neg().index_select(0, twin)
+            total = gather_sum(change, exchange.changes, edge_weight=weight, base=total)
         return self.combine(total, x, round_)
+
+
+class LinearSumOperator(SumOperator):
+    r"""A layer whose messages are linear in the states, with weights :math:`\mathbf{W}_0` and :math:`\mathbf{W}_1`.
+
+    The difference of messages is then the message of a difference, and one product serves all that a target sums up:
+
+    .. math::
+        \sum_s w_{su}\, m(s|v) = \sum_s w_{su}\, m(s)
+            + \mathbf{W}_0 \sum_{s \ne v} w_{su} (\mathbf{h}_{s|v} - \mathbf{h}_s)
+            + w_{vu} (\mathbf{W}_1 \mathbf{h}_{v|v} - \mathbf{W}_0 \mathbf{h}_v)
+    """
+
+    @abstractmethod
+    def weight_of(self, colored: bool) -> Tensor:
+        r""":math:`\mathbf{W}_1` or :math:`\mathbf{W}_0`: `[channels, in_channels]`."""
+
+    @property
+    def own_weight(self) -> float:
+        r"""The weight with which :math:`\mathbf{W}_0 \mathbf{h}_u` itself is part of the sum."""
+        return 0.0
+
+    @abstractmethod
+    def finish(self, total: Tensor) -> Tensor:
+        """The result, from sums that have the own state in them."""
+
+    def message(self, x: Tensor, colored: bool) -> Tensor:
+        """`W h`."""
+        return linear(x, self.weight_of(colored))
+
+    def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
+        """Adds the own state."""
+        if self.own_weight:
+            total = total + self.own_weight * self.message(x.index_select(0, round_.previous), False)
+        return self.finish(total)
+
+    def plain_round(self, x: Tensor, messages: Messages, weight: Tensor | None) -> PlainRound:
+        """Sums of plain rows; their messages are not needed again."""
+        return PlainRound(x, None, gather_sum(self.message(x, False), messages, edge_weight=weight))
+
+    def exchanged(
+        self, plain: PlainRound, x: Tensor, round_: Round, exchange: Exchange, weight: Tensor | None
+    ) -> Tensor:
+        """One round in which targets take over a plain sum and exchange the messages that differ."""
+        _, own, colored = exchange.split(x, round_)
+        states = plain.states.index_select(0, exchange.twin[own.size(0) :])
+        change = self.message(colored, True) - self.message(states, False)
+        if self.own_weight and exchange.arrived is not None and exchange.arrived.numel() < round_.num_targets:
+            return self._with_plain_own_states(plain, x, round_, exchange, weight, change)
+        base = plain.total.index_select(0, exchange.base)
+        total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
+        if exchange.changes.source.numel() == 0:
+            return self.combine(total, x, round_)
+        # What is subtracted is negated first: it has fewer rows.
+        change = own + plain.states.neg().index_select(0, exchange.twin[: own.size(0)])
+        change = gather_sum(change, exchange.changes, edge_weight=weight)
+        if self.own_weight:
+            change = torch.add(change, x.index_select(0, round_.previous), alpha=self.own_weight)
+        return self.finish(torch.addmm(total, change, self.weight_of(False).t()))
+
+    def _with_plain_own_states(
+        self, plain: PlainRound, x: Tensor, round_: Round, exchange: Exchange, weight: Tensor | None, change: Tensor
+    ) -> Tensor:
+        """:meth:`exchanged` where few targets have a state of their own yet: the plain own state is part of the base."""
+        arrived, base_row = exchange.arrived, exchange.base_row
+        assert arrived is not None and base_row is not None
+        own_states = self.message(plain.states.index_select(0, base_row), False)
+        base = torch.add(plain.total, own_states, alpha=self.own_weight).index_select(0, exchange.base)
+        total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
+        _, own, _ = exchange.split(x, round_)
+        if exchange.changes.source.numel():
+            change = own + plain.states.neg().index_select(0, exchange.twin[: own.size(0)])
+            total = gather_sum(self.message(change, False), exchange.changes, edge_weight=weight, base=total)
+        row = round_.previous.index_select(0, arrived)
+        plain_row = exchange.twin.index_select(0, row - exchange.num_plain)
+        change = self.message(x.index_select(0, row) - plain.states.index_select(0, plain_row), False)
+        return self.finish(total.index_add(0, arrived, change, alpha=self.own_weight))

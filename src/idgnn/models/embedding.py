@@ -27,7 +27,7 @@ from idgnn.identity.queries import Queries, as_queries, as_tensor
 from idgnn.identity.schedule import Schedule, make_schedule, split_round
 from idgnn.layers.aggregation import gather_sum
 from idgnn.layers.identity_conv import IdentityConv
-from idgnn.layers.operator import Operator, PlainRound, SumOperator
+from idgnn.layers.operator import LinearSumOperator, Operator, PlainRound, SumOperator
 from idgnn.models.inputs import Inputs, of_data
 from idgnn.models.large_graph import LargeGraph
 
@@ -169,7 +169,7 @@ class _Budget:
         sums = model.identity == "full" and named and first.operator.sums
         arrays = model.num_layers + 2
         if sums:
-            arrays += model.num_layers + (1 if cast(SumOperator, first.operator).linear else model.num_layers)
+            arrays += model.num_layers + (1 if isinstance(first.operator, LinearSumOperator) else model.num_layers)
         kept = arrays * inputs.num_nodes * state + (num_edges + inputs.num_nodes) * _EDGE_BYTES
         busiest = int(torch.bincount(inputs.edge_index[1], minlength=1).max()) + 1
         least = 2 * self.message * (busiest if named else num_edges)
@@ -272,7 +272,8 @@ class _KeptNetwork:
                 sent = values.new_empty(states.size(0), values.size(1))
             sent[some] = values
         assert sent is not None
-        self.rounds.append(PlainRound(states, None if operator.linear else sent, torch.empty_like(sent)))
+        linear = isinstance(operator, LinearSumOperator)
+        self.rounds.append(PlainRound(states, None if linear else sent, torch.empty_like(sent)))
         return sent
 
     def _plain_part(self, layer: int, states: Tensor, sent: Tensor | None, nodes: Tensor) -> Tensor:
