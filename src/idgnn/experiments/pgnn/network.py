@@ -15,7 +15,7 @@ from idgnn.identity.queries import as_queries
 from idgnn.identity.rounds import Messages, Schedule, whole
 from idgnn.identity.rows import plain_rows
 from idgnn.models.budget import match_budget
-from idgnn.models.kept import Kept
+from idgnn.identity.kept import Kept
 from idgnn.models.prepared import Prepared
 from idgnn.tasks.problem import Problem
 from idgnn.training.settings import RunSettings
