@@ -105,21 +105,6 @@ def test_equal_messages_give_back_the_plain_model() -> None:
         torch.testing.assert_close(identity_aware(model)(x, EDGES), model(x, EDGES), rtol=0, atol=1e-12)
 
 
-def test_names_are_needed_where_nodes_and_edges_are_as_many() -> None:
-    class Weighted(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv = GraphConv(4, 4)
-
-        def forward(self, x: Tensor, edge_index: Tensor, *rest: Tensor, **named: Tensor) -> Tensor:
-            return self.conv(self.conv(x, edge_index, *rest, **named), edge_index, *rest, **named)
-
-    edges, weight = EDGES[:, :NUM_NODES], torch.rand(NUM_NODES)
-    assert_exact(Weighted(), features(), edges, edge_weight=weight, steps=2)
-    with pytest.raises(ValueError, match="as many nodes as edges"):
-        identity_aware(Weighted())(features(), edges, weight)
-
-
 class Deep(nn.Module):
     """As many rounds as it is asked for."""
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GCNConv, MessagePassing, SAGEConv
 
-from idgnn.layers.identity_aware import identity_aware
+from idgnn.layers.identity_aware import IdentityAwareModel, identity_aware
 from tests.layers.wrapped import EDGES, NUM_NODES, drawn, features, one_copy_per_query
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -48,7 +48,13 @@ def test_the_first_call_leaves_no_trace() -> None:
     assert all(torch.equal(one, other) for one, other in zip(*runs, strict=True))
 
 
-def test_a_rehearsal_is_not_a_training_step() -> None:
+def _claim_rounds(model: IdentityAwareModel, num_layers: int) -> None:
+    """As if another number of rounds had been detected."""
+    model._traced = {settings: (num_layers, None) for settings in model._traced}
+    model._verified.clear()
+
+
+def test_capturing_messages_is_not_a_training_step() -> None:
     class Normed(MessagePassing):
         def __init__(self) -> None:
             super().__init__()
@@ -204,7 +210,7 @@ def test_the_check_at_the_first_call_and_autocast_do_not_disturb_each_other() ->
     with torch.autocast("cpu", dtype=torch.bfloat16):
         ours = identity_aware(model)
         torch.testing.assert_close(ours(x, EDGES), model(x, EDGES), rtol=0.05, atol=0.05)
-        ours._num_layers, ours._verified = 1, False  # too few, which only colors can show
+        _claim_rounds(ours, 1)  # too few, which only colors can show
         with pytest.raises(ValueError, match="1-hop neighborhood"):
             ours(x, EDGES)
 
@@ -215,7 +221,7 @@ def test_the_check_at_the_first_call_sees_one_round_too_few(steps: int, undirect
     edges = torch.cat([EDGES, EDGES.flip(0)], dim=1) if undirected else EDGES
     model, x = identity_aware(pyg.GraphSAGE(4, 8, steps)), features()
     model(x, edges)
-    model._num_layers, model._verified = steps - 1, False
+    _claim_rounds(model, steps - 1)
     with pytest.raises(ValueError, match=f"{steps - 1}-hop neighborhood"):
         model(x, edges)
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
+from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph
 from idgnn.identity.kept import Kept
@@ -23,7 +24,7 @@ from idgnn.layers.eager import eager
 from idgnn.layers.wrapping.arguments import ArgumentRole, ModelCall, Roles, lift, original_call, rows_of
 from idgnn.layers.wrapping.calls import Calls, ColoredRows, Context
 from idgnn.layers.wrapping.color_map import ColorMap, source_channels
-from idgnn.layers.wrapping.hooks import LayerHooks, remove_hooks
+from idgnn.layers.wrapping.hooks import LayerHooks, ReversibleParameters, remove_hooks
 from idgnn.layers.wrapping.plan import Plan, Rounds, trimmed_plan, whole_plan
 from idgnn.layers.wrapping.refusals import check_no_rows_of_nodes, check_takeable, check_trace
 from idgnn.layers.wrapping.trace import side_effect_free, trace, trial
@@ -206,6 +207,10 @@ class IdentityAwareModel(_Saved):
             _hold(self.colors, name, color)
             self._hooks[name] = LayerHooks(name, color, self._calls)
             self._hooks[name].install(layer)
+        for name, block in self.module.named_modules():
+            if isinstance(block, InvertibleModule):
+                inside = [hooks.color for place, hooks in self._hooks.items() if place.startswith(f"{name}." if name else "")]
+                vars(block)["parameters"] = ReversibleParameters(block, inside, self._calls)
         self.roles = Roles(said)
         self._num_layers: int | None = None
         self._traced: dict[str, tuple[int, Rounds | None]] = {}  # by the settings of a call
@@ -369,18 +374,20 @@ class IdentityAwareModel(_Saved):
         return traced.num_layers, None if traced.rounds is None else tuple(traced.rounds.items())
 
     def _verify(self, call: ModelCall, num_layers: int, rounds: Rounds | None) -> None:
-        with trial(self, call.x) as twin:
-            try:
-                trimmed = verify(twin.double(), call.double(), num_layers, rounds)  # tells a mistake from rounding
-            except (RuntimeError, TypeError):  # the model, or the device, has a dtype of its own
-                twin = None
-            routes = {} if twin is None else {name: hooks.route for name, hooks in twin._hooks.items()}
-        if not routes:
+        try:
+            with trial(self, call.x) as twin:
+                if twin is self:  # it could not be copied
+                    trimmed = verify(self, call, num_layers, rounds)
+                else:  # in double precision, which tells a mistake from rounding
+                    trimmed = verify(twin.double(), call.double(), num_layers, rounds)
+        except (RuntimeError, TypeError):  # the model, or the device, has a dtype of its own
             with trial(self, call.x) as twin:
                 trimmed = verify(twin, call, num_layers, rounds)
-                routes = {name: hooks.route for name, hooks in twin._hooks.items()}
-        for name, route in routes.items():
-            self._hooks[name].route = route
+        for name, hooks in twin._hooks.items():
+            self._hooks[name].route = hooks.route
+            own = self._hooks[name].color
+            if hooks.color.channels is not None and own.channels is None and not own.follows_input:
+                own.set_channels(hooks.color.channels, call.x.device, own.delta.dtype)
         self._verified.add(num_layers)
         if trimmed and rounds is not None:
             self._trimmed.add(rounds)

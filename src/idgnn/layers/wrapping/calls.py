@@ -130,6 +130,11 @@ class Calls:
         """The layers that run in this thread, the innermost one last."""
         return self._local.frames
 
+    @property
+    def colored(self) -> bool:
+        """Whether a call with colored rows runs in this thread."""
+        return self._local.current is not None
+
     def frame(self, layer: MessagePassing) -> Frame | None:
         """The running call of this layer."""
         return self.frames[-1] if self.frames and self.frames[-1].layer is layer else None

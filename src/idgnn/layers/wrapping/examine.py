@@ -163,8 +163,8 @@ def _same_by_rows(
     dim = layer.node_dim
     frame = Frame(layer, rows, call=(call, call.x.index_select(dim, rows.index)))
     try:
-        whole = hooks.capture(layer, frame, Route("whole"), None)
-        alone = hooks.capture(layer, frame, route, None)
+        whole = hooks.capture(layer, frame, Route("whole"), route.rounds)
+        alone = hooks.capture(layer, frame, route, route.rounds)
         pairs = [(None, *c) for c in zip(whole.propagate, alone.propagate, strict=True)]
         pairs += [(a[0], a, b) for a, b in zip(whole.edge_update, alone.edge_update, strict=True)]
         return all(_same_sources(layer, rows, edges, ours[1], theirs[1]) for edges, ours, theirs in pairs)

@@ -15,12 +15,14 @@ The hooks are installed once. They belong to the layer: they are copied and pick
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
 from torch import Tensor, nn
 from torch_geometric import EdgeIndex
 from torch_geometric.nn import MessagePassing
+from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
 from idgnn.layers.wrapping.calls import Calls, Captured, Frame, Trim, is_edges
 from idgnn.layers.wrapping.color_map import ColorMap
@@ -225,9 +227,31 @@ class LayerHooks:
         return frame.rows.replace(plain, seen, dim)
 
 
+class ReversibleParameters:
+    """The `parameters` of one of PyG's reversible blocks, which computes the gradients of those by itself: its own
+    weights, and in a colored call the color maps of its layers.
+
+    Args:
+        block: The block.
+        colors: The color maps of its layers.
+        calls: The calls of the wrapped module.
+    """
+
+    def __init__(self, block: InvertibleModule, colors: list[ColorMap], calls: Calls) -> None:
+        self.block, self.colors, self.calls = block, colors, calls
+
+    def __call__(self, recurse: bool = True) -> Iterator[nn.Parameter]:
+        """Yields them, as the method of the module does."""
+        yield from nn.Module.parameters(self.block, recurse)
+        if self.calls.colored:
+            for color in self.colors:
+                yield from color.parameters()
+
+
 def remove_hooks(module: nn.Module) -> None:
     """Takes the hooks of an earlier wrapped module away from a copy of its parts."""
     for layer in module.modules():
+        vars(layer).pop("parameters", None) if isinstance(layer, InvertibleModule) else None
         if isinstance(layer, MessagePassing):
             for hook in list(layer._forward_pre_hooks.values()):
                 if isinstance(owner := getattr(hook, "__self__", None), LayerHooks):

@@ -10,6 +10,7 @@ whether it is a chain of layers, in which states of different depths never meet.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -252,7 +253,12 @@ def side_effect_free(module: nn.Module, device: torch.device) -> Iterator[None]:
     modes = [(child, child.training) for child in module.modules()]
     accelerated = [] if device.type == "cpu" else [device]
     caches = torch.is_autocast_cache_enabled()
-    with torch.no_grad(), torch.random.fork_rng(accelerated, device_type=device.type if accelerated else "cuda"):
+    with (
+        torch.no_grad(),
+        torch.random.fork_rng(accelerated, device_type=device.type if accelerated else "cuda"),
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings("ignore", message="None of the inputs have requires_grad")  # of checkpoints
         module.eval()
         torch.set_autocast_cache_enabled(False)
         try:

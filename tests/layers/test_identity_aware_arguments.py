@@ -1,0 +1,200 @@
+"""Arguments per node, per edge and shared ones are told apart by name and by what they do, not by their rows."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch_geometric.nn as pyg
+from torch import Tensor, nn
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import GCNConv, GraphConv, SAGEConv
+
+from idgnn import IDGNN
+from idgnn.identity.identity_graph import ToIdentityGraph, identity_graph
+from idgnn.layers import identity_aware as wrapper
+from idgnn.layers.identity_aware import identity_aware
+from tests.layers.wrapped import EDGES, NUM_NODES, assert_exact, drawn, features, one_copy_per_query
+
+pytestmark = pytest.mark.usefixtures("double")
+
+
+class Prototypes(nn.Module):
+    """How similar each node is to each prototype."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = SAGEConv(4, 4)
+
+    def forward(self, x: Tensor, edge_index: Tensor, prototypes: Tensor) -> Tensor:
+        return self.conv(self.conv(x, edge_index).tanh(), edge_index) @ prototypes.t()
+
+
+class Extra(nn.Module):
+    """Takes arguments whose names say nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.names = GraphConv(4, 4), nn.Embedding(3, 4)
+
+    def forward(self, x: Tensor, edge_index: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+        x = self.conv(x + a, edge_index, b).tanh()
+        return self.conv(x + self.names(c), edge_index, b)
+
+
+def test_shared_rows_are_not_lifted_though_they_are_as_many_as_nodes_or_edges() -> None:
+    x = features()
+    for number in (NUM_NODES, EDGES.size(1), 3):
+        prototypes = torch.randn(number, 4)
+        model = drawn(Prototypes().eval(), x, EDGES, prototypes)
+        found = model(x, EDGES, prototypes)
+        assert found.shape == (NUM_NODES, number)
+        every = torch.arange(NUM_NODES)
+        expected = one_copy_per_query(model, torch.stack([every, every]), x, EDGES, prototypes)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+    seven = torch.randn(NUM_NODES, 4)  # decided before, on a graph where nothing was in doubt
+    assert model(x, EDGES, seven).shape == (NUM_NODES, NUM_NODES)
+
+
+def test_rows_per_node_and_per_edge_are_lifted_whatever_they_are_called() -> None:
+    edges = EDGES[:, :NUM_NODES]  # as many edges as nodes
+    for edge_index in (EDGES, edges):
+        a, b, c = features(), torch.rand(edge_index.size(1)), torch.arange(NUM_NODES) % 3
+        assert_exact(Extra(), features(), edge_index, a, b, c, steps=2)
+        assert_exact(Extra(), features(), edge_index, c=c, b=b, a=a, steps=2)
+
+
+def test_arguments_without_a_name() -> None:
+    class Weighted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = GraphConv(4, 4)
+
+        def forward(self, x: Tensor, edge_index: Tensor, *rest: Tensor, **named: Tensor) -> Tensor:
+            return self.conv(self.conv(x, edge_index, *rest, **named), edge_index, *rest, **named)
+
+    edges, weight = EDGES[:, :NUM_NODES], torch.rand(NUM_NODES)
+    assert_exact(Weighted(), features(), edges, edge_weight=weight, steps=2)
+    assert_exact(Weighted(), features(), edges, weight, steps=2)
+
+
+def test_what_cannot_be_decided_is_asked_for_and_can_be_said() -> None:
+    x, zeros = features(), torch.zeros(NUM_NODES, dtype=torch.long)
+
+    class Grouped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.groups = GCNConv(4, 4), nn.Embedding(1, 4)
+
+        def forward(self, x: Tensor, edge_index: Tensor, group: Tensor) -> Tensor:
+            return self.conv(x + self.groups(group), edge_index)
+
+    with pytest.raises(ValueError, match=r"Grouped takes group \[7\].*per_node=\['group'\]"):
+        identity_aware(Grouped())(x, EDGES, zeros)
+    model = identity_aware(Grouped(), per_node=["group"])
+    torch.testing.assert_close(model(x, EDGES, zeros), model.module(x, EDGES, zeros), rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match=r"group has shape \[3\], expected a row for each node: 7"):
+        model(x, EDGES, zeros[:3])
+    said = identity_aware(Prototypes(), shared=("prototypes",))
+    assert said(x, EDGES, x.clone()).shape == (NUM_NODES, NUM_NODES)
+    weighted = identity_aware(Extra(), per_node=("a", "c"), per_edge=("b",))
+    assert weighted(x, EDGES, x, torch.ones(EDGES.size(1)), zeros).shape == (NUM_NODES, 4)
+
+
+def test_numbers_that_describe_the_data_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither is the model traced again nor compared with brute force; another number of rounds is both."""
+    counts = {"trace": 0, "verify": 0}
+
+    def counted(name: str) -> None:
+        original = getattr(wrapper, name)
+
+        def count(*args: object, **kwargs: object) -> object:
+            counts[name] += 1
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(wrapper, name, count)
+
+    counted("trace")
+    counted("verify")
+
+    class Sized(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = GCNConv(4, 4)
+
+        def forward(self, x: Tensor, edge_index: Tensor, batch_size: int, scale: float = 1.0, depth: int = 2) -> Tensor:
+            for _ in range(depth):
+                x = self.conv(x, edge_index).tanh()
+            return scale * x
+
+    model, x = identity_aware(Sized()), features()
+    for batch_size in range(1, 5):
+        model(x, EDGES, batch_size)
+    assert counts == {"trace": 1, "verify": 1}
+    for scale in (0.5, 0.25, 0.5):
+        model(x, EDGES, 3, scale=scale)
+    assert counts == {"trace": 3, "verify": 1}
+    model(x, EDGES, 3, depth=3)
+    assert counts == {"trace": 4, "verify": 2} and model.num_layers == 3
+    model(x, EDGES, 3)
+    assert counts == {"trace": 4, "verify": 2} and model.num_layers == 2
+
+
+def test_the_identity_graph_is_built_once_per_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[object] = []
+
+    def counted(data: Data, **options: object) -> object:
+        built.append(data)
+        return identity_graph(data, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(wrapper, "identity_graph", counted)
+    model, x, edges = identity_aware(pyg.GCN(4, 8, 2)), features(), EDGES.clone()
+    first = model(x, edges)
+    torch.testing.assert_close(model(x, edges), first)
+    assert len(built) == 1
+    edges[0, 0] = 5  # changed in place
+    assert not torch.allclose(model(x, edges), first)
+    assert len(built) == 2
+    model(x, EDGES)
+    assert len(built) == 3
+
+
+def test_the_number_of_rounds_is_found_without_side_effects() -> None:
+    model = identity_aware(pyg.GAT(4, 8, 3))
+    assert model.trace(features(), EDGES) == 3 and model.num_layers is None
+    assert model.takes("edge_attr") and not model.takes("pos")
+
+
+def graphs() -> list[Data]:
+    edges = [EDGES, EDGES[:, :9], EDGES.flip(0)]
+    return [Data(x=features(), edge_index=e, edge_attr=torch.rand(e.size(1), 3), z=features()) for e in edges]
+
+
+@pytest.mark.parametrize("name", ["GAT", "PNA"])
+def test_prebuilt_graphs_are_called_as_with_our_own_model(name: str) -> None:
+    """With features, edges and all else of the original graph or of the identity graph, a batch of them too."""
+    plain = Batch.from_data_list(graphs())
+    batch = Batch.from_data_list([ToIdentityGraph(2)(graph) for graph in plain.to_data_list()])
+    options = {"aggregators": ["mean"], "scalers": ["identity"], "deg": torch.tensor([1, 3, 5])} if name == "PNA" else {}
+    model = getattr(pyg, name)(4, 8, 2, edge_dim=3, **options).eval()
+    ours = drawn(model, plain.x, plain.edge_index, edge_attr=plain.edge_attr)
+    expected = ours(plain.x, plain.edge_index, edge_attr=plain.edge_attr)
+    for given in (plain, batch):
+        found = ours(given.x, given.edge_index, edge_attr=given.edge_attr, graph=batch)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    found = ours(batch.x, plain.edge_index, edge_attr=plain.edge_attr, graph=batch)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        IDGNN(4, 8, 2, 2).eval()(batch.x, batch.edge_index, graph=batch).shape, torch.Size([plain.num_nodes, 2])
+    )
+    with pytest.raises(ValueError, match="not that of the graph from which"):
+        ours(plain.x, plain.edge_index.flip(0), edge_attr=plain.edge_attr, graph=batch)
+
+
+def test_a_first_call_with_a_prebuilt_graph_and_arguments_of_other_names() -> None:
+    data = Data(x=features(), edge_index=EDGES)
+    graph, a, b, c = identity_graph(data, 2), features(), torch.rand(EDGES.size(1)), torch.arange(NUM_NODES) % 3
+    ours = identity_aware(Extra().eval())
+    expected = ours.module(data.x, EDGES, a, b, c)
+    found = ours(graph.x, graph.edge_index, a[graph.node], b[graph.edge], c[graph.node], graph=graph)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(ours(data.x, EDGES, a, b, c, graph=graph), expected, rtol=0, atol=1e-12)
