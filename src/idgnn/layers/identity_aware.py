@@ -360,10 +360,16 @@ class IdentityAwareModel(_Saved):
 
     def _decide(self, call: ModelCall, names: list[str]) -> None:
         with trial(self.module, call.x) as module:
-            self.roles.decide(call, names, lambda c: module(*c.args, **c.kwargs), type(self.module).__name__)
+
+            def run(call: ModelCall) -> Any:
+                call = call.fresh()
+                return module(*call.args, **call.kwargs)
+
+            self.roles.decide(call, names, run, type(self.module).__name__)
 
     def _trace(self, call: ModelCall) -> tuple[int, Rounds | None]:
         with trial(self, call.x) as twin, twin._calls.running(None):
+            call = call.fresh()
             if any(is_lazy(parameter) for parameter in twin.module.parameters()):
                 twin.module(*call.args, **call.kwargs)  # weights that come into being on the way have no depth
             per_edge = tuple(v for n, v in call.leaves if self.roles.of(n) == "edge")

@@ -152,6 +152,10 @@ class ModelCall:
 
         return self.map(change)
 
+    def fresh(self) -> ModelCall:
+        """The same call on a copy of the states: reversible blocks free the memory of what they are given."""
+        return self.replaced(x=self.x.clone())
+
     def double(self) -> ModelCall:
         """The same call in double precision."""
         return self.map(lambda _, value: tree_map(_double, value))

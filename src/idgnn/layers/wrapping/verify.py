@@ -43,9 +43,9 @@ def verify(model: IdentityAwareModel, call: ModelCall, num_layers: int, rounds: 
     plan = _with_copy(graph, nodes, call.edge_index)
     with _drawn(model.color_maps().values()):
         given = call.replaced(x=x)
-        plain = rows_of(model.run_call(given, nodes < 0), call.num_nodes, nodes, name)
+        plain = rows_of(model.run_call(given.fresh(), nodes < 0), call.num_nodes, nodes, name)
         colored = [
-            rows_of(model.run_call(given, nodes == color), call.num_nodes, node.view(1), name)
+            rows_of(model.run_call(given.fresh(), nodes == color), call.num_nodes, node.view(1), name)
             for node, color in pairs.t()
         ]
         found = rows_of(
@@ -67,7 +67,7 @@ def verify(model: IdentityAwareModel, call: ModelCall, num_layers: int, rounds: 
             return False
         plan = trimmed_plan(graph, num_layers, rounds)
         try:
-            output = model.run_plan(lift(given, plan, model.roles), plan)
+            output = model.run_plan(lift(given.fresh(), plan, model.roles), plan)
             found = rows_of(output, plan.num_outputs, plan.answer, name)
         except (RuntimeError, ValueError, IndexError):  # it needs all rows
             return False
@@ -137,12 +137,12 @@ def _drawn_states(model: IdentityAwareModel, call: ModelCall, colored: Tensor) -
         states = call.x + noise[0], 10 * noise[1]
         try:
             for x in states:
-                model.run_call(call.replaced(x=x), colored)
+                model.run_call(call.replaced(x=x.clone()), colored)
         except Exception:  # these are not numbers of its own; if something else is wrong, the next run says so
             pass
         else:
             return states
-    model.run_call(call.replaced(x=shuffled), colored)
+    model.run_call(call.replaced(x=shuffled.clone()), colored)
     return call.x, shuffled
 
 
