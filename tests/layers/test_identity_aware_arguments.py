@@ -161,7 +161,14 @@ def test_the_identity_graph_is_built_once_per_graph(monkeypatch: pytest.MonkeyPa
 def test_the_number_of_rounds_is_found_without_side_effects() -> None:
     model = identity_aware(pyg.GAT(4, 8, 3))
     assert model.trace(features(), EDGES) == 3 and model.num_layers is None
-    assert model.takes("edge_attr") and not model.takes("pos")
+
+
+def test_which_arguments_a_wrapped_module_takes() -> None:
+    gin, gat = identity_aware(pyg.GIN(4, 8, 2)), identity_aware(pyg.GAT(4, 8, 2, edge_dim=3))
+    assert [model.takes("edge_attr") for model in (gin, gat)] == [False, True]
+    assert not gat.takes("edge_weight") and not gat.takes("pos")
+    assert identity_aware(GraphConv(4, 4)).takes("edge_weight")
+    assert [identity_aware(pyg.GATConv(4, 4, edge_dim=d)).takes("edge_attr") for d in (None, 3)] == [False, True]
 
 
 def graphs() -> list[Data]:
@@ -174,7 +181,9 @@ def test_prebuilt_graphs_are_called_as_with_our_own_model(name: str) -> None:
     """With features, edges and all else of the original graph or of the identity graph, a batch of them too."""
     plain = Batch.from_data_list(graphs())
     batch = Batch.from_data_list([ToIdentityGraph(2)(graph) for graph in plain.to_data_list()])
-    options = {"aggregators": ["mean"], "scalers": ["identity"], "deg": torch.tensor([1, 3, 5])} if name == "PNA" else {}
+    options = (
+        {"aggregators": ["mean"], "scalers": ["identity"], "deg": torch.tensor([1, 3, 5])} if name == "PNA" else {}
+    )
     model = getattr(pyg, name)(4, 8, 2, edge_dim=3, **options).eval()
     ours = drawn(model, plain.x, plain.edge_index, edge_attr=plain.edge_attr)
     expected = ours(plain.x, plain.edge_index, edge_attr=plain.edge_attr)

@@ -10,11 +10,11 @@ import torch_geometric.nn as pyg
 from torch import Tensor, nn
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
-from torch_geometric.nn import GCNConv, GraphConv, SAGEConv
+from torch_geometric.nn import GCNConv, SAGEConv
 
 from idgnn.identity.identity_graph import UnreachedColorWarning, identity_graph
 from idgnn.layers.identity_aware import IdentityAwareLayer, identity_aware
-from tests.layers.wrapped import EDGES, NOBODY, NUM_NODES, Mean, assert_exact, drawn, features, one_copy_per_query
+from tests.layers.wrapped import EDGES, NOBODY, NUM_NODES, Mean, drawn, features, one_copy_per_query
 
 pytestmark = pytest.mark.usefixtures("double")
 

@@ -99,7 +99,9 @@ def test_two_processes_average_the_gradients(tmp_path: Path) -> None:
         torch.testing.assert_close(gradient, (expected[0][name] + expected[1][name]) / 2, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("make", [Recomputed, lambda: pyg.GAT(4, 8, 2), lambda: pyg.GroupAddRev(SAGEConv(2, 2), num_groups=2)])
+@pytest.mark.parametrize(
+    "make", [Recomputed, lambda: pyg.GAT(4, 8, 2), lambda: pyg.GroupAddRev(SAGEConv(2, 2), num_groups=2)]
+)
 def test_copies_and_pickles_are_models_of_their_own(make: Any) -> None:
     x, every = features(), torch.arange(NUM_NODES)
     model = drawn(make().eval(), x.requires_grad_(), EDGES)
@@ -158,7 +160,9 @@ def test_a_model_that_keeps_its_last_output_is_traced_all_the_same() -> None:
     assert all(weight.dtype == torch.float32 for weight in model.parameters())
 
 
-@pytest.mark.parametrize("make", [Recomputed, lambda: pyg.Sequential("x, edge_index", [(pyg.LGConv(), "x, edge_index -> x")])])
+@pytest.mark.parametrize(
+    "make", [Recomputed, lambda: pyg.Sequential("x, edge_index", [(pyg.LGConv(), "x, edge_index -> x")])]
+)
 def test_saves_and_loads_weights(make: Any, tmp_path: Path) -> None:
     x, path = features(), tmp_path / "folder" / "model.safetensors"
     model = drawn(make(), x, EDGES).eval()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from inspect import signature
 from pathlib import Path
 from typing import Any, Self, overload
@@ -91,11 +91,21 @@ def identity_aware(
     return IdentityAwareModel(module, said)
 
 
-class _Saved(nn.Module):
-    """Weights on disk, to be loaded into a module that is made in code. No pickle, so loading runs no code."""
+class _Wrapped(nn.Module):
+    """What identity-aware layers and models have in common."""
+
+    module: Any
+
+    def takes(self, name: str) -> bool:
+        """Whether the wrapped module takes an argument of this name, `edge_attr` or `edge_weight` for example."""
+        if not getattr(self.module, f"supports_{name}", True):  # as PyG's ready models say
+            return False
+        if name == "edge_attr" and getattr(self.module, "edge_dim", "") is None:  # it could, but was made without
+            return False
+        return name in signature(self.module.forward).parameters
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the weights into a safetensors file."""
+        """Writes the weights into a safetensors file, to be loaded into a module that is made in code."""
         state: dict[str, Tensor] = {}
         for name, tensor in self.state_dict().items():
             if is_lazy(tensor):
@@ -123,7 +133,7 @@ class _Saved(nn.Module):
         return self.eval()
 
 
-class IdentityAwareLayer(_Saved):
+class IdentityAwareLayer(_Wrapped):
     """One round of heterogeneous message passing (Eq. 3) by a PyG layer. Made by :func:`identity_aware`.
 
     Called as the layer itself, with `colored` besides, which says for each row of `x` whether its messages are
@@ -163,7 +173,7 @@ class IdentityAwareLayer(_Saved):
         self.color.reset_parameters()
 
 
-class IdentityAwareModel(_Saved):
+class IdentityAwareModel(_Wrapped):
     """ID-GNN-Full (Algorithm 1) by the layers of a given model. Made by :func:`identity_aware`.
 
     Called as the model itself, as `model(x, edge_index, ...)` or with a `Data`, it returns the embedding of every node
@@ -209,7 +219,9 @@ class IdentityAwareModel(_Saved):
             self._hooks[name].install(layer)
         for name, block in self.module.named_modules():
             if isinstance(block, InvertibleModule):
-                inside = [hooks.color for place, hooks in self._hooks.items() if place.startswith(f"{name}." if name else "")]
+                inside = [
+                    hooks.color for place, hooks in self._hooks.items() if place.startswith(f"{name}." if name else "")
+                ]
                 vars(block)["parameters"] = ReversibleParameters(block, inside, self._calls)
         self.roles = Roles(said)
         self._num_layers: int | None = None
@@ -223,10 +235,6 @@ class IdentityAwareModel(_Saved):
         """The number of message-passing rounds on the longest chain through the model in its last call, `None` before
         the first one."""
         return self._num_layers
-
-    def takes(self, name: str) -> bool:
-        """Whether the model takes an argument of this name, `edge_attr` or `edge_weight` for example."""
-        return name in signature(self.module.forward).parameters
 
     def trace(self, *args: Any, **kwargs: Any) -> int:
         """The number of message-passing rounds that the model takes in this call, without side effects."""

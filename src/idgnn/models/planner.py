@@ -10,10 +10,10 @@ from torch_geometric.data import Data
 
 from idgnn.identity.ego import ego_networks
 from idgnn.identity.identity_graph import IdentityGraph, build
+from idgnn.identity.kept import Kept
 from idgnn.identity.rounds import Schedule, trimmed, whole
 from idgnn.identity.rows import Rows, plain_rows
 from idgnn.models.inputs import Inputs
-from idgnn.identity.kept import Kept
 
 # A forward pass of width 64 on a star of 10,000 nodes took up to about 7 times the bytes of the identity graph.
 _WORKING = 8

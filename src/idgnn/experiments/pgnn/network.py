@@ -11,11 +11,11 @@ from torch.nn.functional import normalize
 
 from idgnn.experiments.pair_budget import pair_budget
 from idgnn.experiments.pgnn.anchors import Anchors, find_anchors
+from idgnn.identity.kept import Kept
 from idgnn.identity.queries import as_queries
 from idgnn.identity.rounds import Messages, Schedule, whole
 from idgnn.identity.rows import plain_rows
 from idgnn.models.budget import match_budget
-from idgnn.identity.kept import Kept
 from idgnn.models.prepared import Prepared
 from idgnn.tasks.problem import Problem
 from idgnn.training.settings import RunSettings

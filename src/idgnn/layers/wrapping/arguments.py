@@ -194,9 +194,10 @@ class Roles:
 
     def of(self, name: str) -> ArgumentRole | None:
         """The role of an argument, `None` if it was not decided yet."""
-        if name in self.said or name.split("[")[0] in self.said:
-            return self.said.get(name, self.said.get(name.split("[")[0]))
-        return _NAMED.get(name, self.known.get(name))
+        for said in (name, name.split("[")[0]):  # of a container all values may be meant
+            if said in self.said:
+                return self.said[said]
+        return _NAMED[name] if name in _NAMED else self.known.get(name)
 
     def undecided(self, call: ModelCall) -> list[str]:
         """The names of the arguments that have to be tried out; that of others is not a question of the graph."""
@@ -219,13 +220,14 @@ class Roles:
         expected = _try(run, reordered.states)
         found: list[tuple[ArgumentRole, ...]] = []
         if expected is not None:
+            known = {name: role for name, _ in call.leaves if (role := self.of(name))}
             for roles in product(*options):
-                other = reordered.call({**{n: r for n, _ in call.leaves if (r := self.of(n))}, **dict(zip(names, roles))})
-                output = _try(run, other)
+                tried: dict[str, ArgumentRole] = dict(zip(names, roles, strict=True))
+                output = _try(run, reordered.call({**known, **tried}))
                 if output is not None and close(reordered.output(expected), output, digits=3 / 8):
                     found.append(roles)
         for i, name in enumerate(names):
-            possible = {roles[i] for roles in found}
+            possible: set[ArgumentRole] = {roles[i] for roles in found}
             if len(possible) > 1 and _unused(run, reordered.states, name, expected):
                 possible = {"shared"}
             if len(possible) != 1:

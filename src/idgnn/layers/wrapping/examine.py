@@ -145,7 +145,9 @@ def _roles(call: LayerCall, total: int) -> dict[str, Role]:
             return "edge_index"
         if isinstance(value, Tensor) and value.dim():
             per_node, per_edge = value.size(0) == total, value.size(0) in num_edges
-            return "rows" if per_node and not (per_edge and name.startswith("edge")) else "edges" if per_edge else "same"
+            return (
+                "rows" if per_node and not (per_edge and name.startswith("edge")) else "edges" if per_edge else "same"
+            )
         if name == "size" and value is not None:
             return "size"
         return "count" if name in ("num_nodes", "dim_size") and value == total else "same"
@@ -178,7 +180,9 @@ def _same_sources(
     layer: MessagePassing, rows: ColoredRows, edge_index: Tensor | None, whole: dict[str, Any], alone: dict[str, Any]
 ) -> bool:
     dim = layer.node_dim
-    names = sent_names(layer, "message", "aggregate", "update") if edge_index is None else sent_names(layer, "edge_update")
+    names = (
+        sent_names(layer, "message", "aggregate", "update") if edge_index is None else sent_names(layer, "edge_update")
+    )
     for name in names:
         if edge_index is not None and isinstance(lifted := whole.get(f"{name}_j"), Tensor):
             rank = rows.rank[edge_index[0]]

@@ -165,7 +165,7 @@ class _Depths(TorchDispatchMode):
         for tensor in _tensors(output):
             before = self.known.get(tensor)
             joined = [*marks, before] if before else marks
-            levels = {mark.level for mark in joined} - {None}
+            levels = {mark.level for mark in joined if mark.level is not None}
             self.mixed |= len(levels) > 1 and not self.running
             level = max(levels, default=None)
             self.put(tensor, max((m.depth for m in joined), default=0), any(m.along for m in joined), level)
