@@ -24,7 +24,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
-from idgnn.layers.wrapping.calls import Calls, Captured, Frame, Trim, is_edges
+from idgnn.layers.wrapping.calls import Calls, Captured, ColoredRows, Frame, Trim, is_edges
 from idgnn.layers.wrapping.color_map import ColorMap
 from idgnn.layers.wrapping.examine import examine
 from idgnn.layers.wrapping.layer_call import LayerCall, Route, requested, rows_call, sent_names
@@ -64,18 +64,23 @@ class LayerHooks:
         call = LayerCall.of(layer, args, kwargs)
         if self.route is None:
             self.route = examine(layer, self, call, context.rows)
-        frame.rows = context.rows
+        rows, num_targets, dim = context.rows, None, layer.node_dim
         if context.trim is not None:
-            return self._trimmed(layer, call, context.trim).inputs
+            call, rows, num_targets = self._trimmed(call, context.trim)
         source, target = call.x if isinstance(call.x, tuple) else (call.x, call.x)
         if not isinstance(source, Tensor):
             raise ValueError(
                 f"{type(layer).__name__} was given no states to send: x is {type(source).__name__}, expected a tensor."
             )
-        context.rows.check(source, layer.node_dim)
-        sent = self.color(source.index_select(layer.node_dim, context.rows.index))
-        if self.route.kind == "pairs" or isinstance(call.x, tuple):
-            return call.with_x((context.rows.replace(source, sent, layer.node_dim), target)).inputs
+        fewer = num_targets is not None and num_targets < target.size(dim)
+        if fewer:
+            target = target.narrow(dim, 0, num_targets)
+        if rows is None:
+            return (call.with_x((source, target)) if fewer else call).inputs
+        rows.check(source, dim)
+        frame.rows, sent = rows, self.color(source.index_select(dim, rows.index))
+        if fewer or self.route.kind == "pairs" or isinstance(call.x, tuple):
+            return call.with_x((rows.replace(source, sent, dim), target)).inputs
         frame.call = call, sent
         frame.captured = self.capture(layer, frame, self.route, self.route.rounds)
         return call.inputs
@@ -93,25 +98,20 @@ class LayerHooks:
                 "compiled part, so that its messages have no color. Compile the model that identity_aware returns."
             )
 
-    def _trimmed(self, layer: MessagePassing, call: LayerCall, trim: Trim) -> LayerCall:
-        """Sources and targets of one round; all are the first of the rows and edges that there are."""
+    def _trimmed(self, call: LayerCall, trim: Trim) -> tuple[LayerCall, ColoredRows | None, int]:
+        """One round with the edges that matter in it, the first ones; its colored sources, and how many targets."""
         k = trim.rounds[self.name] - 1
-        rows, num_targets, num_edges = trim.rows[k], trim.num_targets[k], trim.num_edges[k]
-        source = target = call.x
-        if rows is not None:
-            source = rows.replace(source, self.color(source.index_select(layer.node_dim, rows.index)), layer.node_dim)
-        if num_targets < target.size(layer.node_dim):
-            target = target.narrow(layer.node_dim, 0, num_targets)
+        num_edges = trim.num_edges[k]
 
         def change(i: int, _: str) -> Any:
             value = call.values[i]
             if i == call.key:
-                return source, target
+                return value
             if is_edges(value):
                 return value[:, :num_edges]
             return value[:num_edges] if isinstance(value, Tensor) and value.dim() else value
 
-        return call.map(change)
+        return call.map(change), trim.rows[k], trim.num_targets[k]
 
     def capture(self, layer: MessagePassing, frame: Frame, route: Route, limit: int | None) -> Captured:
         """What the layer sends for colored rows: its arguments of `propagate`, recorded in a run of its own."""
