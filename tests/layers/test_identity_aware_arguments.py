@@ -207,3 +207,57 @@ def test_a_first_call_with_a_prebuilt_graph_and_arguments_of_other_names() -> No
     found = ours(graph.x, graph.edge_index, a[graph.node], b[graph.edge], c[graph.node], graph=graph)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
     torch.testing.assert_close(ours(data.x, EDGES, a, b, c, graph=graph), expected, rtol=0, atol=1e-12)
+
+
+class Constant(nn.Module):
+    """A chain whose layers are given a weight of the model beside the states, and edge weights in some calls only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.rand(6, 4))
+        self.layers = nn.ModuleList([Scaled(), Scaled()])
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        for layer in self.layers:
+            x = layer(x, edge_index, self.table, edge_weight).tanh()
+        return x
+
+
+class Scaled(SAGEConv):
+    def __init__(self) -> None:
+        super().__init__(4, 4)
+
+    def forward(self, x: Tensor | tuple[Tensor, Tensor], edge_index: Tensor, table: Tensor, edge_weight=None) -> Tensor:  # type: ignore[override]
+        if edge_weight is not None:
+            edge_index = edge_index[:, edge_weight > 0.5]
+        return super().forward(x, edge_index) * table.sum()
+
+
+def test_weights_as_arguments_of_layers_and_arguments_that_come_later() -> None:
+    x, weight = features(), torch.rand(EDGES.size(1))
+    model = drawn(Constant().eval(), x, EDGES)
+    every = torch.arange(NUM_NODES)
+    pairs = torch.stack([every, every])
+    for edges, given in (
+        (EDGES, None),
+        (EDGES[:, :4], None),
+        (EDGES, weight),
+        (EDGES[:, :6], weight[:6]),
+        (EDGES, None),
+    ):
+        found = model(x, edges, given)
+        torch.testing.assert_close(found, one_copy_per_query(model, pairs, x, edges, given), rtol=0, atol=1e-10)
+
+
+def test_categories_decide_roles_too() -> None:
+    class Categories(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding, self.conv = nn.Embedding(3, 4), GCNConv(4, 4)
+
+        def forward(self, x: Tensor, edge_index: Tensor, kind: Tensor) -> Tensor:
+            return self.conv(self.embedding(x[:, 0].long()) + self.embedding(kind), edge_index)
+
+    x, kind = (torch.arange(NUM_NODES) % 3).view(-1, 1).double(), torch.arange(NUM_NODES) % 2
+    model = identity_aware(Categories())
+    torch.testing.assert_close(model(x, EDGES, kind), model.module(x, EDGES, kind), rtol=0, atol=1e-12)

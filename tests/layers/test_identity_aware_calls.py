@@ -14,7 +14,7 @@ from torch_geometric.nn import GCNConv, SAGEConv
 
 from idgnn.identity.identity_graph import UnreachedColorWarning, identity_graph
 from idgnn.layers.identity_aware import IdentityAwareLayer, identity_aware
-from tests.layers.wrapped import EDGES, NOBODY, NUM_NODES, Mean, drawn, features, one_copy_per_query
+from tests.layers.wrapped import EDGES, NOT_COLORED, NUM_NODES, Mean, drawn, features, one_copy_per_query
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -95,7 +95,7 @@ def test_layer_without_color_is_the_layer_bit_for_bit() -> None:
         ours, x = identity_aware(layer), features()
         assert isinstance(ours, IdentityAwareLayer)
         assert torch.equal(ours(x, EDGES), layer(x, EDGES))
-        assert torch.equal(ours(x, EDGES, colored=NOBODY), layer(x, EDGES))
+        assert torch.equal(ours(x, EDGES, colored=NOT_COLORED), layer(x, EDGES))
 
 
 def test_equal_messages_give_back_the_plain_model() -> None:
@@ -118,7 +118,7 @@ class Deep(nn.Module):
         return x
 
 
-def test_a_number_of_rounds_that_is_an_argument_is_found_out_again() -> None:
+def test_a_number_of_rounds_that_is_an_argument_is_detected_again() -> None:
     model, x = drawn(Deep(), features(), EDGES), features()
     assert model.num_layers == 2
     found = model(x, EDGES, depth=4)

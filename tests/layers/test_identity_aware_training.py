@@ -95,14 +95,14 @@ def test_fine_tuning_learns_what_the_plain_model_cannot_see(name: str) -> None:
             losses.append(loss.item())
         return losses
 
-    a_coin = 0.69  # log 2 and a bit less
-    assert min(fit(plain, steps=20)) > a_coin
+    guessing = 0.69  # log 2 and a bit less
+    assert min(fit(plain, steps=20)) > guessing
     model = identity_aware(plain)
     start = [weight.clone() for weight in model.colors.parameters()]
     losses = fit(model, steps=80)
-    assert losses[0] > a_coin and losses[-1] < 0.05
+    assert losses[0] > guessing and losses[-1] < 0.05
     moved = sum(not torch.equal(*pair) for pair in zip(start, model.colors.parameters(), strict=True))
-    # In the last round a node hears itself only by a loop, which GCN and GAT add.
+    # In the last round a node receives its own message only by a loop, which GCN and GAT add.
     assert moved == (6 if name in ("GCN", "GAT") else 4)
 
 

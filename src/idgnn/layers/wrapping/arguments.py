@@ -102,9 +102,10 @@ class ModelCall:
 
     @property
     def settings(self) -> str:
-        """The arguments that are no tensors: another value of one may mean another number of rounds."""
+        """What the number of rounds may depend on: the arguments that are no tensors, and which tensors are given."""
         named = (*zip(self.names, self.args, strict=True), *self.kwargs.items())
-        return repr([(n, v) for n, v in named if isinstance(v, bool | int | float | str) and n not in _SIZES])
+        numbers = [(n, v) for n, v in named if isinstance(v, bool | int | float | str) and n not in _SIZES]
+        return repr((numbers, [name for name, value in self.leaves if isinstance(value, Tensor)]))
 
     def check(self) -> None:
         """Refuses features and edges that do not fit together."""
@@ -216,11 +217,14 @@ class Roles:
         """Tries out arguments. `run` must have no side effects."""
         values = dict(call.leaves)
         options = [_options(values[name], call) for name in names]
-        reordered = _Reordered(call)
+        reordered = _Reordered(call, draw=True)
         expected = _try(run, reordered.states)
+        if expected is None:  # drawn states are not what it takes, categories for example
+            reordered = _Reordered(call, draw=False)
+            expected = _try(run, reordered.states)
         found: list[tuple[ArgumentRole, ...]] = []
         if expected is not None:
-            known = {name: role for name, _ in call.leaves if (role := self.of(name))}
+            known: dict[str, ArgumentRole] = {name: r for name, _ in call.leaves if (r := self.of(name)) is not None}
             for roles in product(*options):
                 tried: dict[str, ArgumentRole] = dict(zip(names, roles, strict=True))
                 output = _try(run, reordered.call({**known, **tried}))
@@ -253,7 +257,7 @@ def _options(value: Tensor, call: ModelCall) -> list[ArgumentRole]:
 class _Reordered:
     """A call with its nodes and edges in another order. Edges stay sorted by their targets if they are."""
 
-    def __init__(self, call: ModelCall) -> None:
+    def __init__(self, call: ModelCall, draw: bool) -> None:
         generator = torch.Generator(device="cpu").manual_seed(0)
         device = call.x.device
         self.node = torch.randperm(call.num_nodes, generator=generator).to(device)
@@ -268,7 +272,7 @@ class _Reordered:
                 return value
             return value + torch.randn(value.shape, generator=generator, dtype=torch.float).abs().to(value)
 
-        self.states = call.map(drawn)  # in which no rows are equal
+        self.states = call.map(drawn) if draw else call  # in which no rows are equal
 
     def call(self, roles: dict[str, ArgumentRole]) -> ModelCall:
         """The call in which arguments of these roles are in the other order too."""

@@ -148,11 +148,12 @@ def _roles(call: LayerCall, total: int) -> dict[str, Role]:
             return (
                 "rows" if per_node and not (per_edge and name.startswith("edge")) else "edges" if per_edge else "same"
             )
-        if name == "size" and value is not None:
+        if name == "size":
             return "size"
         return "count" if name in ("num_nodes", "dim_size") and value == total else "same"
 
-    return {name: role(i, name, call.values[i]) for i, name in enumerate(call.names)}
+    # What is not given now may be given later, and is not known then.
+    return {name: role(i, name, call.values[i]) for i, name in enumerate(call.names) if call.values[i] is not None}
 
 
 def _same_by_rows(

@@ -101,15 +101,15 @@ class LayerHooks:
     def _trimmed(self, call: LayerCall, trim: Trim) -> tuple[LayerCall, ColoredRows | None, int]:
         """One round with the edges that matter in it, the first ones; its colored sources, and how many targets."""
         k = trim.rounds[self.name] - 1
-        num_edges = trim.num_edges[k]
+        num_edges, given = trim.num_edges[k], {value.size(1) for value in call.values if is_edges(value)}
 
         def change(i: int, _: str) -> Any:
             value = call.values[i]
-            if i == call.key:
+            if i == call.key or not isinstance(value, Tensor) or not value.dim():
                 return value
             if is_edges(value):
                 return value[:, :num_edges]
-            return value[:num_edges] if isinstance(value, Tensor) and value.dim() else value
+            return value[:num_edges] if value.size(0) in given else value  # in a chain all else belongs to edges
 
         return call.map(change), trim.rows[k], trim.num_targets[k]
 
@@ -118,7 +118,8 @@ class LayerHooks:
         call, sent = frame.call
         rows = frame.rows
         assert rows is not None
-        whole = route.kind == "whole" or any(name not in (route.roles or {}) for name in call.names)
+        given = [name for name, value in zip(call.names, call.values, strict=True) if value is not None]
+        whole = route.kind == "whole" or any(name not in (route.roles or {}) for name in given)
         if whole:
             call = call.with_x(rows.replace(call.x, sent, layer.node_dim))
         else:

@@ -81,9 +81,11 @@ def rows_call(call: LayerCall, sent: Tensor, index: Tensor, roles: dict[str, Rol
     count = index.numel()
 
     def change(i: int, name: str) -> Any:
-        value, role = call.values[i], roles[name]
+        value, role = call.values[i], roles.get(name)
         if i == call.key:
             return sent
+        if value is None:
+            return None
         if role == "edge_index":
             return torch.arange(count, device=index.device).expand(2, count)
         if role == "edges":

@@ -67,14 +67,17 @@ def trimmed_plan(graph: IdentityGraph, num_layers: int, rounds: Rounds) -> Plan:
     So a round takes the first rows and edges that there are, as in :func:`torch_geometric.utils.trim_to_layer`.
     """
     source, target = graph.edge_index
-    last = torch.full_like(graph.node, -1)  # the last round after which the state of a row is read
+    last = torch.full_like(graph.node, -1, dtype=torch.int8)  # the last round after which the state of a row is read
     last[graph.query_row] = num_layers
+    into = last  # that of the target of each edge, as far as it is known
     for k in range(num_layers, 0, -1):
-        read = source[last[target] == k]
-        last[read] = last[read].clamp(min=k - 1)
+        into = last.index_select(0, target)
+        read = torch.zeros_like(graph.colored)
+        read[source[into == k]] = True
+        last[read & (last < k - 1)] = k - 1
     row, num_rows = _descending(last, range(num_layers, -1, -1))
-    row_edge, num_edges = _descending(last[target], range(num_layers, 0, -1))
-    place = torch.empty_like(last)
+    row_edge, num_edges = _descending(into, range(num_layers, 0, -1))
+    place = torch.empty_like(graph.node)
     place[row] = torch.arange(row.numel(), device=row.device)
     colored = graph.colored[row].nonzero().flatten()
     sources = num_rows[:0:-1]  # of round 1, 2, ..., K
@@ -87,7 +90,7 @@ def trimmed_plan(graph: IdentityGraph, num_layers: int, rounds: Rounds) -> Plan:
     return Plan(
         graph.node[row],
         graph.edge[row_edge],
-        place[graph.edge_index[:, row_edge]],
+        torch.stack([place.index_select(0, end.index_select(0, row_edge)) for end in (source, target)]),
         context,
         place[graph.query_row],
         num_rows[0],

@@ -112,7 +112,7 @@ class _Watch:
         self.depths.running.append(self.name)
         # In a chain the states come from the round before, and everything else belongs to edges.
         levels = [self.depths.of(tensor).level for tensor in _tensors((args, kwargs))]
-        if [level for level in levels if level not in (None, _EDGES)] != [self.starts[-1]]:
+        if [level for level in levels if level != _EDGES] != [self.starts[-1]]:
             self.depths.mixed = True
 
     def after_forward(self, layer: Any, args: Any, output: Any) -> None:
