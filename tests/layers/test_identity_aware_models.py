@@ -296,10 +296,11 @@ def test_a_chain_of_layers_computes_only_the_rows_that_matter(name: str, options
     for jk in (None, "cat"):
         model = getattr(pyg, name)(4, 8, 3, 5, jk=jk, act="tanh", **options).eval()
         ours = drawn(model, x, EDGES)
-        rows: list[int] = []
+        outputs: list[Tensor] = []
         for conv in ours.module.convs:
-            conv.register_forward_hook(lambda _, args, output: rows.append(output.size(0)))
+            conv.register_forward_hook(lambda _, args, output, seen=outputs: seen.append(output))
         found = ours(x, EDGES, queries=pairs)
+        rows = [output.size(0) for output in outputs]
         assert rows == sorted(rows, reverse=True)
         assert (rows[-1] == pairs.size(1)) == (rows[0] > rows[-1]) == (jk is None)
         expected = one_copy_per_query(ours, pairs, x, EDGES)

@@ -167,3 +167,45 @@ def test_edges_that_the_model_makes() -> None:
     with pytest.raises(ValueError, match=r"computed again in the backward pass .* Compute them before"):
         loss.backward()
     inside.module(features(), EDGES[:, :3]).sum()  # and the plain model is as it was
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # of dynamo itself
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_checkpoints_under_torch_compile(reentrant: bool) -> None:
+    """The wrapped model is compiled, or the training step around it. Reentrant checkpoints inside of a compiled step
+    are refused: there the hooks of PyG are left out in the backward pass."""
+    model = Checkpointed(GCNConv, reentrant)
+    plain = copy.deepcopy(model)
+    plain.reentrant = None
+    ours, theirs = wrapped(model), wrapped(plain)
+    theirs.load_state_dict(ours.state_dict())
+    x = features().requires_grad_()
+    expected = gradients(theirs, weighted(theirs(x, EDGES)))
+    torch._dynamo.reset()
+    compiled = torch.compile(ours, backend="eager")
+    found = gradients(ours, weighted(compiled(x, EDGES)))
+
+    def step() -> dict[str, Tensor | None]:
+        return gradients(ours, weighted(ours(x, EDGES)))
+
+    for result in (found, found if reentrant else torch.compile(step, backend="eager")()):
+        for name, gradient in expected.items():
+            torch.testing.assert_close(result[name], gradient, rtol=1e-9, atol=1e-9)
+
+
+def test_an_error_leaves_no_trace() -> None:
+    """Neither of the layer that failed nor of its colors."""
+    ours, x = wrapped(Checkpointed(SAGEConv, False)).eval(), features()
+    expected = ours(x, EDGES)
+    with pytest.raises(ValueError, match="one entry per row of x"):
+        ours(x, EDGES, colored=torch.ones(3, dtype=torch.bool))
+    assert not ours._calls.frames and not ours._calls.colored
+    assert torch.equal(ours(x, EDGES), expected)
+
+
+def test_what_belongs_to_a_call_is_freed_with_its_edges() -> None:
+    ours, x = wrapped(Checkpointed(SAGEConv, False)).eval(), features()
+    for _ in range(50):
+        ours(x, EDGES.clone())
+        ours(x, EDGES, colored=torch.arange(NUM_NODES) == 1)
+    assert len(ours._calls._given._entries) < 20

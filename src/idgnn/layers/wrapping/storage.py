@@ -26,7 +26,7 @@ class StorageDict(Generic[V]):
 
     def __init__(self) -> None:
         self._entries: dict[Any, tuple[Any, V]] = {}
-        self._limit = 64
+        self._limit = 8
         self._lock = threading.Lock()
 
     def get(self, tensor: Tensor) -> V | None:
@@ -43,7 +43,7 @@ class StorageDict(Generic[V]):
                 freed = [k for k, (r, _) in self._entries.items() if isinstance(r, StorageWeakRef) and r.expired()]
                 for key in freed:
                     del self._entries[key]
-                self._limit = 2 * len(self._entries) + 64
+                self._limit = 2 * len(self._entries) + 8
 
     def __reduce__(self) -> tuple[type[StorageDict[Any]], tuple[()]]:
         return StorageDict, ()
