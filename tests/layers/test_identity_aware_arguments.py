@@ -190,8 +190,9 @@ def test_prebuilt_graphs_are_called_as_with_our_own_model(name: str) -> None:
     for given in (plain, batch):
         found = ours(given.x, given.edge_index, edge_attr=given.edge_attr, graph=batch)
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
-    found = ours(batch.x, plain.edge_index, edge_attr=plain.edge_attr, graph=batch)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    for x, edge_attr in ((batch.x, plain.edge_attr), (plain.x, batch.edge_attr)):
+        found = ours(x, plain.edge_index, edge_attr=edge_attr, graph=batch)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
     torch.testing.assert_close(
         IDGNN(4, 8, 2, 2).eval()(batch.x, batch.edge_index, graph=batch).shape, torch.Size([plain.num_nodes, 2])
     )
@@ -261,3 +262,22 @@ def test_categories_decide_roles_too() -> None:
     x, kind = (torch.arange(NUM_NODES) % 3).view(-1, 1).double(), torch.arange(NUM_NODES) % 2
     model = identity_aware(Categories())
     torch.testing.assert_close(model(x, EDGES, kind), model.module(x, EDGES, kind), rtol=0, atol=1e-12)
+
+
+def test_the_number_of_rows_as_an_argument() -> None:
+    class Told(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.convs = nn.ModuleList([pyg.GATConv(4, 4), pyg.GATConv(4, 4)])
+
+        def forward(self, x: Tensor, edge_index: Tensor, num_nodes: int | None = None) -> Tensor:
+            for conv in self.convs:
+                x = conv(x, edge_index, size=None if num_nodes is None else (num_nodes, num_nodes)).tanh()
+            return x
+
+    x, every = features(), torch.arange(NUM_NODES)
+    model = drawn(Told().eval(), x, EDGES)
+    assert model._trimmed
+    expected = one_copy_per_query(model, torch.stack([every, every]), x, EDGES)
+    for given in ({}, {"num_nodes": NUM_NODES}):
+        torch.testing.assert_close(model(x, EDGES, **given), expected, rtol=0, atol=1e-10)

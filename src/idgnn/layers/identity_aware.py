@@ -21,12 +21,14 @@ from torch_geometric.nn.models.rev_gnn import InvertibleModule
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph
 from idgnn.identity.kept import Kept
 from idgnn.layers.eager import eager
-from idgnn.layers.wrapping.arguments import ArgumentRole, ModelCall, Roles, lift, original_call, rows_of
+from idgnn.layers.wrapping.arguments import ModelCall, rows_of
 from idgnn.layers.wrapping.calls import Calls, ColoredRows, Context
 from idgnn.layers.wrapping.color_map import ColorMap, source_channels
 from idgnn.layers.wrapping.hooks import LayerHooks, ReversibleParameters, remove_hooks
+from idgnn.layers.wrapping.lifting import lift, original_call
 from idgnn.layers.wrapping.plan import Plan, Rounds, trimmed_plan, whole_plan
 from idgnn.layers.wrapping.refusals import check_no_rows_of_nodes, check_takeable, check_trace
+from idgnn.layers.wrapping.roles import ArgumentRole, Roles
 from idgnn.layers.wrapping.trace import side_effect_free, trace, trial
 from idgnn.layers.wrapping.verify import verify
 from idgnn.writing import replacing
@@ -323,7 +325,7 @@ class IdentityAwareModel(_Wrapped):
         rounds: Rounds | None,
     ) -> Plan:
         """The rows to run on, worked out once per graph; with queries every time, since they may be others."""
-        order = rounds if rounds in self._trimmed else None
+        order = rounds if rounds in self._trimmed and not call.sized else None
 
         def make(graph: IdentityGraph) -> Plan:
             return whole_plan(graph) if order is None else trimmed_plan(graph, num_layers, order)

@@ -1,4 +1,4 @@
-"""What a model is called with: which arguments are per node and which per edge, and their values on other rows."""
+"""What a model is called with, and the rows of what it returns."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import copy
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import product
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,25 +16,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_sparse
 
 from idgnn.identity.checks import check_edge_index, check_features, check_one_per_edge
-from idgnn.identity.identity_graph import IdentityGraph
-from idgnn.layers.wrapping.examine import close
-from idgnn.layers.wrapping.plan import Plan
 
-ArgumentRole = Literal["node", "edge", "shared"]
-
-# PyG's own names. All other arguments are tried out.
-_NAMED: dict[str, ArgumentRole] = {
-    "x": "node",
-    "pos": "node",
-    "batch": "node",
-    "normal": "node",
-    "node_type": "node",
-    "edge_attr": "edge",
-    "edge_weight": "edge",
-    "edge_type": "edge",
-}
-# What PyG's ready models take to trim a sampled batch.
-_SAMPLED = ("num_sampled_nodes_per_hop", "num_sampled_edges_per_hop")
 # Numbers that describe the data. All others may be a number of rounds.
 _SIZES = ("num_nodes", "batch_size", "num_graphs", "dim_size")
 
@@ -94,6 +75,11 @@ class ModelCall:
     def num_edges(self) -> int:
         """The number of edges."""
         return self.edge_index.size(1)
+
+    @property
+    def sized(self) -> bool:
+        """Whether the number of rows is an argument: then all rounds have as many."""
+        return any(name in ("size", "num_nodes") and value is not None for name, value in self.leaves)
 
     @property
     def leaves(self) -> Iterator[tuple[str, Any]]:
@@ -176,234 +162,6 @@ def _leaves(named: list[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
 
 def _double(value: Any) -> Any:
     return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
-
-
-class Roles:
-    """Which arguments of a model have a row per node, which one per edge, and which are the same for all rows.
-
-    By PyG's names where it has them, as the user says, or else by trying it out: an argument is per node if the output
-    follows when the nodes and the rows of the argument are given in another order, and shared if it follows when those
-    stay as they are.
-
-    Args:
-        said: The roles that the user names.
-    """
-
-    def __init__(self, said: dict[str, ArgumentRole]) -> None:
-        self.said = said
-        self.known: dict[str, ArgumentRole] = {}
-
-    def of(self, name: str) -> ArgumentRole | None:
-        """The role of an argument, `None` if it was not decided yet."""
-        for said in (name, name.split("[")[0]):  # of a container all values may be meant
-            if said in self.said:
-                return self.said[said]
-        return _NAMED[name] if name in _NAMED else self.known.get(name)
-
-    def undecided(self, call: ModelCall) -> list[str]:
-        """The names of the arguments that have to be tried out; that of others is not a question of the graph."""
-        names = []
-        for name, value in call.leaves:
-            if not isinstance(value, Tensor) or value is call.x or value is call.edge_index or self.of(name):
-                continue
-            _refuse_edges(name, value)
-            if value.dim() and value.size(0) in (call.num_nodes, call.num_edges):
-                names.append(name)
-            else:
-                self.known[name] = "shared"
-        return names
-
-    def decide(self, call: ModelCall, names: list[str], run: Callable[[ModelCall], Any], title: str) -> None:
-        """Tries out arguments. `run` must have no side effects."""
-        values = dict(call.leaves)
-        options = [_options(values[name], call) for name in names]
-        reordered = _Reordered(call, draw=True)
-        expected = _try(run, reordered.states)
-        if expected is None:  # drawn states are not what it takes, categories for example
-            reordered = _Reordered(call, draw=False)
-            expected = _try(run, reordered.states)
-        found: list[tuple[ArgumentRole, ...]] = []
-        if expected is not None:
-            known: dict[str, ArgumentRole] = {name: r for name, _ in call.leaves if (r := self.of(name)) is not None}
-            for roles in product(*options):
-                tried: dict[str, ArgumentRole] = dict(zip(names, roles, strict=True))
-                output = _try(run, reordered.call({**known, **tried}))
-                if output is not None and close(reordered.output(expected), output, digits=3 / 8):
-                    found.append(roles)
-        for i, name in enumerate(names):
-            possible: set[ArgumentRole] = {roles[i] for roles in found}
-            if len(possible) > 1 and _unused(run, reordered.states, name, expected):
-                possible = {"shared"}
-            if len(possible) != 1:
-                shape = list(values[name].shape)
-                raise ValueError(
-                    f"{title} takes {name} {shape}, and its graph has {call.num_nodes} nodes and {call.num_edges} "
-                    "edges. By trying it out it could not be decided whether it has a row per node, a row per edge, or "
-                    f"is the same for all rows. Say it: identity_aware(module, per_node=[{name!r}]), or per_edge, or "
-                    "shared."
-                )
-            self.known[name] = possible.pop()
-
-
-def _options(value: Tensor, call: ModelCall) -> list[ArgumentRole]:
-    options: list[ArgumentRole] = ["shared"]
-    if value.size(0) == call.num_nodes:
-        options.append("node")
-    if value.size(0) == call.num_edges:
-        options.append("edge")
-    return options
-
-
-class _Reordered:
-    """A call with its nodes and edges in another order. Edges stay sorted by their targets if they are."""
-
-    def __init__(self, call: ModelCall, draw: bool) -> None:
-        generator = torch.Generator(device="cpu").manual_seed(0)
-        device = call.x.device
-        self.node = torch.randperm(call.num_nodes, generator=generator).to(device)
-        place = torch.empty_like(self.node)
-        place[self.node] = torch.arange(call.num_nodes, device=device)
-        edges = place[call.edge_index.long()]
-        self.edge = edges[1].argsort(stable=True)
-        self.edges = edges[:, self.edge]
-
-        def drawn(name: str, value: Any) -> Any:
-            if not isinstance(value, Tensor) or not value.is_floating_point():
-                return value
-            return value + torch.randn(value.shape, generator=generator, dtype=torch.float).abs().to(value)
-
-        self.states = call.map(drawn) if draw else call  # in which no rows are equal
-
-    def call(self, roles: dict[str, ArgumentRole]) -> ModelCall:
-        """The call in which arguments of these roles are in the other order too."""
-
-        def change(name: str, value: Any) -> Any:
-            if value is self.states.edge_index:
-                return self.edges
-            role = "node" if value is self.states.x else roles.get(name)
-            if not isinstance(value, Tensor) or role in (None, "shared"):
-                return value
-            order = self.node if role == "node" else self.edge
-            return value[order] if value.dim() and value.size(0) == order.numel() else value
-
-        return self.states.map(change)
-
-    def output(self, output: Any) -> Any:
-        """The output of the call as it would be in the other order."""
-        return tree_map(lambda v: v[self.node] if isinstance(v, Tensor) and v.dim() else v, output)
-
-
-def _try(run: Callable[[ModelCall], Any], call: ModelCall) -> Any:
-    try:
-        return run(call)
-    except Exception:  # it cannot take the argument in this role
-        return None
-
-
-def _unused(run: Callable[[ModelCall], Any], call: ModelCall, name: str, expected: Any) -> bool:
-    """Whether other values of an argument change nothing."""
-
-    def change(key: str, value: Any) -> Any:
-        if key != name:
-            return value
-        if value.dtype == torch.bool:
-            return ~value
-        return value + 1 if value.unique().numel() == 1 or value.is_floating_point() else value.flip(0)
-
-    output = _try(run, call.map(change))
-    return output is not None and close(output, expected)
-
-
-def _refuse_edges(name: str, value: Tensor) -> None:
-    if is_sparse(value) or isinstance(value, EdgeIndex) or ("index" in name and value.dim() and value.size(0) == 2):
-        raise ValueError(
-            f"the argument {name} is a second set of edges, and an identity graph is built from edge_index alone. Put "
-            "all edges into edge_index, tell them apart by an edge_type, and split them inside."
-        )
-
-
-def lift(call: ModelCall, plan: Plan, roles: Roles, x: Tensor | None = None) -> ModelCall:
-    """The same call on the rows and edges of a plan; `x`, if given, holds the states of its rows.
-
-    Example:
-        >>> from idgnn.identity.identity_graph import identity_graph
-        >>> from idgnn.layers.wrapping.plan import whole_plan
-        >>> from torch_geometric.nn import SAGEConv
-        >>> x, edge_index = torch.tensor([[1.0], [2.0]]), torch.tensor([[0, 1], [1, 0]])
-        >>> graph = identity_graph(Data(x=x, edge_index=edge_index), num_layers=1)
-        >>> lift(ModelCall.of(SAGEConv(1, 1), (x, edge_index), {}), whole_plan(graph), Roles({})).x.flatten().tolist()
-        [1.0, 2.0, 1.0, 2.0]
-    """
-    rows = {"node": (plan.num_nodes, call.num_nodes), "edge": (plan.num_edges, call.num_edges)}
-
-    def change(name: str, value: Any) -> Any:
-        if value is call.x:
-            return plan.lift_nodes(value) if x is None else x
-        if value is call.edge_index:
-            return plan.edge_index
-        if name.split("[")[0] in _SAMPLED and value is not None:
-            raise ValueError(
-                f"the argument {name.split('[')[0]} describes a sampled neighborhood whose outer nodes are cut off "
-                "layer by layer, and the rows of an identity graph are not in that order. Leave it out."
-            )
-        if name == "size" and value is not None:
-            return (plan.num_rows, plan.num_rows)
-        if name == "num_nodes" and value in rows["node"]:
-            return plan.num_rows
-        role = roles.of(name)
-        if not isinstance(value, Tensor) or role in (None, "shared"):
-            return value
-        if value.dim() == 0 or value.size(0) not in rows[role]:
-            if name in _NAMED:
-                return value  # the model says what is wrong with it
-            raise ValueError(
-                f"{name} has shape {list(value.shape)}, expected a row for each {role}: {rows[role][0]}. It was taken "
-                f"to be per {role} when the model was first called; another role is said by "
-                "identity_aware(module, per_node=..., per_edge=..., shared=...)."
-            )
-        return plan.lift_nodes(value) if role == "node" else plan.lift_edges(value)
-
-    return call.map(change)
-
-
-def original_call(call: ModelCall, graph: IdentityGraph, roles: Roles) -> ModelCall:
-    """A call with an identity graph as one on the graph it was built from. Features, edges and everything else may be
-    given per node and edge of the original graph, or per row and edge of the identity graph."""
-    if not isinstance(graph, Data) or "query_row" not in graph:
-        raise ValueError(f"graph is a {type(graph).__name__}, expected what idgnn.identity_graph returns.")
-    nodes, edges, rows, row_edges = (
-        graph.plain_row.numel(),
-        graph.plain_edge.numel(),
-        graph.node.numel(),
-        graph.edge.numel(),
-    )
-    given = call.num_nodes, call.num_edges
-    if given[0] not in (nodes, rows) or given[1] not in (edges, row_edges):
-        raise ValueError(
-            f"graph was built from {nodes} nodes and {edges} edges, but x and edge_index have {given[0]} and "
-            f"{given[1]}. Pass the x and edge_index that it was built from, or its own."
-        )
-    original = graph.node[graph.edge_index[:, graph.plain_edge]]
-    if call.edge_index is not graph.edge_index and not any(
-        torch.equal(call.edge_index.to(known), known) for known in (original, graph.edge_index)
-    ):
-        raise ValueError(
-            "edge_index is not that of the graph from which the identity graph was built. Pass that one, or "
-            "graph.edge_index, or build the identity graph of these edges."
-        )
-
-    def change(name: str, value: Any) -> Any:
-        if value is call.edge_index:
-            return original
-        role = "node" if value is call.x else roles.of(name)
-        if isinstance(value, Tensor) and value.dim() and role != "shared":
-            if value.size(0) == rows and rows != nodes and role != "edge":
-                return value[graph.plain_row]
-            if value.size(0) == row_edges and row_edges != edges and role != "node":
-                return value[graph.plain_edge]
-        return nodes if name == "num_nodes" and value == rows else value
-
-    return call.map(change)
 
 
 def rows_of(output: Any, num_rows: int, read: Tensor | None, name: str) -> Any:

@@ -23,8 +23,10 @@ class Plan:
     context: Context | None  # `None` if nothing is colored
     answer: Tensor  # [queries]: a row of the output
     num_outputs: int
-    num_nodes: int
+    num_nodes: int  # of the original graph
     num_edges: int
+    graph_rows: int  # of the identity graph
+    graph_edges: int
     row: Tensor | None = None  # [rows]: the row of the identity graph, `None` if all of them are there in order
     row_edge: Tensor | None = None  # [edges]
 
@@ -58,6 +60,8 @@ def whole_plan(graph: IdentityGraph) -> Plan:
         graph.node.numel(),
         graph.plain_row.numel(),
         graph.plain_edge.numel(),
+        graph.node.numel(),
+        graph.edge.numel(),
     )
 
 
@@ -96,6 +100,8 @@ def trimmed_plan(graph: IdentityGraph, num_layers: int, rounds: Rounds) -> Plan:
         num_rows[0],
         graph.plain_row.numel(),
         graph.plain_edge.numel(),
+        graph.node.numel(),
+        graph.edge.numel(),
         row,
         row_edge,
     )

@@ -20,10 +20,11 @@ from torch.utils._pytree import tree_leaves
 from torch_geometric.data import Data
 
 from idgnn.identity.identity_graph import IdentityGraph, UnreachedColorWarning, identity_graph
-from idgnn.layers.wrapping.arguments import ModelCall, lift, rows_of
+from idgnn.layers.wrapping.arguments import ModelCall, rows_of
 from idgnn.layers.wrapping.calls import ColoredRows, Context
 from idgnn.layers.wrapping.color_map import ColorMap
 from idgnn.layers.wrapping.examine import close
+from idgnn.layers.wrapping.lifting import lift
 from idgnn.layers.wrapping.plan import Plan, Rounds, trimmed_plan
 
 if TYPE_CHECKING:
@@ -122,6 +123,8 @@ def _with_copy(graph: IdentityGraph, nodes: Tensor, edge_index: Tensor) -> Plan:
         colored.numel(),
         nodes.numel(),
         edge_index.size(1),
+        colored.numel(),
+        graph.edge.numel() + edge_index.size(1),
     )
 
 
