@@ -96,6 +96,11 @@ def test_what_cannot_be_decided_is_asked_for_and_can_be_said() -> None:
         model(x, EDGES, zeros[:3])
     said = identity_aware(Prototypes(), shared=("prototypes",))
     assert said(x, EDGES, x.clone()).shape == (NUM_NODES, NUM_NODES)
+    assert identity_aware(Prototypes(), shared="prototypes")(x, EDGES, x.clone()).shape == (NUM_NODES, NUM_NODES)
+    with pytest.raises(ValueError, match="said to be per node and shared"):
+        identity_aware(Grouped(), per_node=["group"], shared=["group"])
+    with pytest.raises(ValueError, match="are for models"):
+        identity_aware(GCNConv(4, 4), per_node=["x"])  # type: ignore[call-overload]
     weighted = identity_aware(Extra(), per_node=("a", "c"), per_edge=("b",))
     assert weighted(x, EDGES, x, torch.ones(EDGES.size(1)), zeros).shape == (NUM_NODES, 4)
 

@@ -85,12 +85,19 @@ def identity_aware(
             f"{type(module).__name__} is identity-aware already, or holds a part that is. Give what it was made of."
         )
     check_takeable(module)
-    if isinstance(module, MessagePassing):
-        return IdentityAwareLayer(module)
-    said: dict[str, ArgumentRole] = {name: "node" for name in per_node}
-    said |= {name: "edge" for name in per_edge}
-    said |= {name: "shared" for name in shared}
-    return IdentityAwareModel(module, said)
+    given: tuple[tuple[ArgumentRole, Iterable[str]], ...] = ("node", per_node), ("edge", per_edge), ("shared", shared)
+    said: dict[str, ArgumentRole] = {}
+    for role, names in given:
+        for name in [names] if isinstance(names, str) else names:
+            if said.setdefault(name, role) != role:
+                raise ValueError(
+                    f"the argument {name} is said to be per {said[name]} and {role}, expected one of them."
+                )
+    if not isinstance(module, MessagePassing):
+        return IdentityAwareModel(module, said)
+    if said:
+        raise ValueError("per_node, per_edge and shared are for models; the arguments of a layer are given per row.")
+    return IdentityAwareLayer(module)
 
 
 class _Wrapped(nn.Module):
