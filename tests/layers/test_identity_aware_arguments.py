@@ -286,3 +286,20 @@ def test_the_number_of_rows_as_an_argument() -> None:
     expected = one_copy_per_query(model, torch.stack([every, every]), x, EDGES)
     for given in ({}, {"num_nodes": NUM_NODES}):
         torch.testing.assert_close(model(x, EDGES, **given), expected, rtol=0, atol=1e-10)
+
+
+def test_attributes_of_a_graph_that_the_model_does_not_use_are_left_alone() -> None:
+    class OfData(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = GCNConv(4, 4)
+
+        def forward(self, data: Data) -> Tensor:
+            assert data.x is not None and data.edge_index is not None
+            return self.conv(data.x + data.extra, data.edge_index)
+
+    masks = {f"mask_{i}": torch.rand(NUM_NODES) > 0.5 for i in range(12)}
+    data = Data(x=features(), edge_index=EDGES, extra=features(), y=torch.zeros(NUM_NODES, dtype=torch.long), **masks)
+    model = identity_aware(OfData())
+    torch.testing.assert_close(model(data), model.module(data), rtol=0, atol=1e-12)
+    assert model.roles.known["extra"] == "node" and model.roles.known["mask_3"] == "shared"

@@ -67,25 +67,22 @@ class Roles:
 
     def decide(self, call: ModelCall, names: list[str], run: Callable[[ModelCall], Any], title: str) -> None:
         """Tries out arguments. `run` must have no side effects."""
-        values = dict(call.leaves)
-        options = [_options(values[name], call) for name in names]
         reordered = _Reordered(call, draw=True)
         expected = _try(run, reordered.states)
         if expected is None:  # drawn states are not what it takes, categories for example
             reordered = _Reordered(call, draw=False)
             expected = _try(run, reordered.states)
-        found: list[tuple[ArgumentRole, ...]] = []
-        if expected is not None:
-            known: dict[str, ArgumentRole] = {name: r for name, _ in call.leaves if (r := self.of(name)) is not None}
-            for roles in product(*options):
-                tried: dict[str, ArgumentRole] = dict(zip(names, roles, strict=True))
-                output = _try(run, reordered.call({**known, **tried}))
-                if output is not None and close(reordered.output(expected), output, digits=3 / 8):
-                    found.append(roles)
-        for i, name in enumerate(names):
-            possible: set[ArgumentRole] = {roles[i] for roles in found}
-            if len(possible) > 1 and _unused(run, reordered.states, name, expected):
-                possible = {"shared"}
+        used = [name for name in names if not _unused(run, reordered.states, name, expected)]
+        self.known |= {name: "shared" for name in names if name not in used}
+        known: dict[str, ArgumentRole] = {name: r for name, _ in call.leaves if (r := self.of(name)) is not None}
+        values, found = dict(call.leaves), []
+        for roles in product(*(_options(values[name], call) for name in used)):
+            tried: dict[str, ArgumentRole] = dict(zip(used, roles, strict=True))
+            output = None if expected is None else _try(run, reordered.call({**known, **tried}))
+            if output is not None and close(reordered.output(expected), output, digits=3 / 8):
+                found.append(tried)
+        for name in used:
+            possible = {tried[name] for tried in found}
             if len(possible) != 1:
                 shape = list(values[name].shape)
                 raise ValueError(
@@ -94,7 +91,7 @@ class Roles:
                     f"is the same for all rows. Say it: identity_aware(module, per_node=[{name!r}]), or per_edge, or "
                     "shared."
                 )
-            self.known[name] = possible.pop()
+        self.known |= found[0] if found else {}
 
 
 def _options(value: Tensor, call: ModelCall) -> list[ArgumentRole]:
@@ -160,7 +157,10 @@ def _unused(run: Callable[[ModelCall], Any], call: ModelCall, name: str, expecte
             return value
         if value.dtype == torch.bool:
             return ~value
-        return value + 1 if value.unique().numel() == 1 or value.is_floating_point() else value.flip(0)
+        if value.is_floating_point():
+            return 2 * value + torch.linspace(0, 1, value.numel(), device=value.device).view_as(value).to(value)
+        rolled = value.roll(1, 0)
+        return value + 1 if torch.equal(rolled, value) else rolled
 
     output = _try(run, call.map(change))
     return output is not None and close(output, expected)
