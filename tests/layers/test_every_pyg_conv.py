@@ -107,9 +107,6 @@ class MixHop(nn.Module):
 
 PNA = {"aggregators": ["mean", "min", "max", "std"], "scalers": ["identity", "amplification", "attenuation"]}
 
-# Layers that give more to propagate than what the colored rows tell.
-WHOLE: set[str] = set()
-
 EXACT: dict[str, Make] = {
     "AGNNConv": lambda: Stack(pyg.AGNNConv),
     "AntiSymmetricConv": lambda: Stack(lambda: pyg.AntiSymmetricConv(WIDTH, num_iters=2)),
@@ -275,7 +272,7 @@ def test_a_colored_node_sends_the_mapped_state_and_receives_as_itself(name: str)
 
 @pytest.mark.parametrize("name", sorted(EXACT))
 def test_all_routes_of_coloring_agree(name: str) -> None:
-    """By the colored rows alone, by all rows, and by pairs where the layer takes them, in evaluation and training."""
+    """By the colored rows alone, exact for all of them; by all rows; and by pairs where the layer takes them."""
     model = EXACT[name]().eval()
     layers = [layer for layer in model.modules() if isinstance(layer, MessagePassing)]
     seen: list[tuple[MessagePassing, tuple[Any, ...]]] = []
@@ -289,11 +286,10 @@ def test_all_routes_of_coloring_agree(name: str) -> None:
         draw(ours.color)
         expected = ours(*args, colored=colored)
         route = ours._hooks.route
-        assert route is not None and route.kind == ("whole" if name in WHOLE else "rows")
-        for kind in ("rows", "whole", *(["pairs"] if route.pairs else [])):
-            if kind != "rows" or name not in WHOLE:
-                ours._hooks.route = replace(route, kind=kind)
-                torch.testing.assert_close(ours(*args, colored=colored), expected, rtol=0, atol=1e-10)
+        assert route is not None and route.kind == "rows"
+        for kind in ("whole", *(["pairs"] if route.pairs else [])):
+            ours._hooks.route = replace(route, kind=kind)
+            torch.testing.assert_close(ours(*args, colored=colored), expected, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))

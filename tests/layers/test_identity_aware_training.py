@@ -65,6 +65,7 @@ def test_capturing_messages_is_not_a_training_step() -> None:
 
     layer, x = identity_aware(Normed()), features()
     layer(x, EDGES, colored=torch.arange(NUM_NODES) == 0)
+    assert layer._hooks.route is not None and layer._hooks.route.kind == "whole"  # its statistics are over all rows
     assert int(layer.module.norm.num_batches_tracked) == 1
     torch.testing.assert_close(layer.module.norm.running_mean, x.mean(0))
 
