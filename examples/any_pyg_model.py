@@ -1,4 +1,4 @@
-"""Any PyG model becomes identity-aware in one line, and keeps what it has learnt.
+"""Any PyG model becomes identity-aware in one line, and keeps what it has learned.
 
 A hexagon and two triangles look the same to every plain GNN: each node has two neighbors. Made identity-aware, a model
 starts as exactly what it was, and a little fine-tuning finds the difference.
@@ -30,7 +30,7 @@ def train(encoder: nn.Module, head: nn.Module, steps: int = 100) -> float:
 
 torch.manual_seed(0)
 degrees = torch.tensor([0, 0, 12])  # all twelve nodes have two neighbors
-models = {  # where all inputs are equal, ReLU easily falls silent; ELU does not
+models = {  # where all inputs are equal, ReLU often outputs zeros only; ELU does not
     "GAT": GAT(1, 16, num_layers=3, act="elu", heads=2),
     "PNA": PNA(1, 16, num_layers=3, act="elu", aggregators=["mean", "max", "std"], scalers=["identity"], deg=degrees),
 }

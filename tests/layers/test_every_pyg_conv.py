@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,8 +14,6 @@ from torch_geometric.nn import MLP, GCNConv, MessagePassing
 from torch_geometric.nn.conv import __all__ as EVERY_CONV
 
 from idgnn.layers.identity_aware import identity_aware
-from idgnn.layers.wrapping.colored_rows import ColoredRows
-from idgnn.layers.wrapping.coloring import Call, Route, run_colored, takes_pairs
 
 WIDTH = 4
 NUM_NODES = 6
@@ -272,9 +271,10 @@ def test_a_colored_node_sends_the_mapped_state_and_receives_as_itself(name: str)
 
 
 @pytest.mark.parametrize("name", sorted(EXACT))
-def test_both_ways_of_coloring_agree(name: str) -> None:
+def test_all_routes_of_coloring_agree(name: str) -> None:
+    """By the colored rows alone, exact for all of them; by all rows; and by pairs where the layer takes them."""
     model = EXACT[name]().eval()
-    layers = [layer for layer in model.modules() if isinstance(layer, MessagePassing) and takes_pairs(layer)]
+    layers = [layer for layer in model.modules() if isinstance(layer, MessagePassing)]
     seen: list[tuple[MessagePassing, tuple[Any, ...]]] = []
     for layer in layers:
         layer.register_forward_pre_hook(lambda layer, args: seen.append((layer, args)))
@@ -282,15 +282,14 @@ def test_both_ways_of_coloring_agree(name: str) -> None:
     for layer, args in list(seen):
         ours = identity_aware(layer)
         colored = torch.arange(NUM_NODES) < 3
-        pairs = ours(*args, colored=colored)
+        ours(*args, colored=colored)
         draw(ours.color)
-        pairs = ours(*args, colored=colored)
-        rows = ColoredRows.of(colored)
-        assert rows is not None
-        call = Call.of(layer.forward, args, {})
-        rounds = 4 if isinstance(layer, pyg.SignedConv) else 99
-        messages = run_colored(layer, layer.forward, call, rows, ours.color, Route(pairs=False, rounds=rounds))
-        torch.testing.assert_close(messages, pairs, rtol=0, atol=1e-10)
+        expected = ours(*args, colored=colored)
+        route = ours._hooks.route
+        assert route is not None and route.kind == "rows"
+        for kind in ("whole", *(["pairs"] if route.pairs else [])):
+            ours._hooks.route = replace(route, kind=kind)
+            torch.testing.assert_close(ours(*args, colored=colored), expected, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))

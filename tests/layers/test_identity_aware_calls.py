@@ -10,11 +10,11 @@ import torch_geometric.nn as pyg
 from torch import Tensor, nn
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
-from torch_geometric.nn import GCNConv, GraphConv, SAGEConv
+from torch_geometric.nn import GCNConv, SAGEConv
 
 from idgnn.identity.identity_graph import UnreachedColorWarning, identity_graph
 from idgnn.layers.identity_aware import IdentityAwareLayer, identity_aware
-from tests.layers.wrapped import EDGES, NOBODY, NUM_NODES, Mean, assert_exact, drawn, features, one_copy_per_query
+from tests.layers.wrapped import EDGES, NOT_COLORED, NUM_NODES, Mean, drawn, features, one_copy_per_query
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -95,7 +95,7 @@ def test_layer_without_color_is_the_layer_bit_for_bit() -> None:
         ours, x = identity_aware(layer), features()
         assert isinstance(ours, IdentityAwareLayer)
         assert torch.equal(ours(x, EDGES), layer(x, EDGES))
-        assert torch.equal(ours(x, EDGES, colored=NOBODY), layer(x, EDGES))
+        assert torch.equal(ours(x, EDGES, colored=NOT_COLORED), layer(x, EDGES))
 
 
 def test_equal_messages_give_back_the_plain_model() -> None:
@@ -103,21 +103,6 @@ def test_equal_messages_give_back_the_plain_model() -> None:
     for name in ("GCN", "GAT"):
         model, x = getattr(pyg, name)(4, 8, 3).eval(), features()
         torch.testing.assert_close(identity_aware(model)(x, EDGES), model(x, EDGES), rtol=0, atol=1e-12)
-
-
-def test_names_are_needed_where_nodes_and_edges_are_as_many() -> None:
-    class Weighted(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv = GraphConv(4, 4)
-
-        def forward(self, x: Tensor, edge_index: Tensor, *rest: Tensor, **named: Tensor) -> Tensor:
-            return self.conv(self.conv(x, edge_index, *rest, **named), edge_index, *rest, **named)
-
-    edges, weight = EDGES[:, :NUM_NODES], torch.rand(NUM_NODES)
-    assert_exact(Weighted(), features(), edges, edge_weight=weight, steps=2)
-    with pytest.raises(ValueError, match="as many nodes as edges"):
-        identity_aware(Weighted())(features(), edges, weight)
 
 
 class Deep(nn.Module):
@@ -133,7 +118,7 @@ class Deep(nn.Module):
         return x
 
 
-def test_a_number_of_rounds_that_is_an_argument_is_found_out_again() -> None:
+def test_a_number_of_rounds_that_is_an_argument_is_detected_again() -> None:
     model, x = drawn(Deep(), features(), EDGES), features()
     assert model.num_layers == 2
     found = model(x, EDGES, depth=4)

@@ -13,7 +13,7 @@ from torch_geometric.nn import GCNConv, GraphConv, JumpingKnowledge, MessagePass
 from torch_geometric.utils import scatter
 
 from idgnn.layers.identity_aware import identity_aware
-from tests.layers.wrapped import EDGES, NUM_NODES, PNA, Mean, assert_exact, features
+from tests.layers.wrapped import EDGES, NUM_NODES, PNA, Mean, assert_exact, drawn, features, one_copy_per_query
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -97,7 +97,7 @@ def test_branches_and_shared_layers_are_exact() -> None:
 
 
 class Recurrent(nn.Module):
-    """One layer four times, with edge states that are computed anew from both ends in every round."""
+    """One layer four times, with edge states that are computed again from both ends in every round."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ def test_rounds_count_also_where_a_tensor_comes_back_from_elsewhere() -> None:
 
 
 class Attention(nn.Module):
-    """Every node attends to its own states of all rounds, which stand in one tensor that is written in place."""
+    """Every node attends to its own states of all rounds, which are in one tensor that is written in place."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -165,7 +165,7 @@ def test_deep_and_reversible_models_are_exact() -> None:
                 x = layer(x, edge_index)
             return x
 
-    # The second half of a reversible layer hears the first.
+    # The second half of a reversible layer receives messages from the first.
     assert_exact(Deep(), features(), EDGES, steps=4)
 
 
@@ -287,3 +287,39 @@ def test_integer_features_behind_an_embedding() -> None:
             return self.conv(self.conv(self.embedding(x), edge_index), edge_index)
 
     assert_exact(Embedded(), torch.arange(NUM_NODES) % 3, EDGES, steps=2)
+
+
+@pytest.mark.parametrize(("name", "options"), [("GIN", {}), ("GAT", {}), ("GAT", {"v2": True}), ("GraphSAGE", {})])
+def test_a_chain_of_layers_computes_only_the_rows_that_matter(name: str, options: dict[str, Any]) -> None:
+    """In the last round that is one row for each query; states that meet later are all computed in every round."""
+    x, pairs = features(), torch.tensor([[0, 3, 3], [2, 2, 4]])
+    for jk in (None, "cat"):
+        model = getattr(pyg, name)(4, 8, 3, 5, jk=jk, act="tanh", **options).eval()
+        ours = drawn(model, x, EDGES)
+        outputs: list[Tensor] = []
+        for conv in ours.module.convs:
+            conv.register_forward_hook(lambda _, args, output, seen=outputs: seen.append(output))
+        found = ours(x, EDGES, queries=pairs)
+        rows = [output.size(0) for output in outputs]
+        assert rows == sorted(rows, reverse=True)
+        assert (rows[-1] == pairs.size(1)) == (rows[0] > rows[-1]) == (jk is None)
+        expected = one_copy_per_query(ours, pairs, x, EDGES)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+
+
+def test_a_model_that_adds_an_argument_at_the_end_is_no_chain() -> None:
+    class Residual(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = SAGEConv(4, 4), SAGEConv(4, 4)
+
+        def forward(self, x: Tensor, edge_index: Tensor, pos: Tensor | None = None) -> Tensor:
+            out = self.second(self.first(x, edge_index).tanh(), edge_index)
+            return out if pos is None else out + pos
+
+    ours, x = drawn(Residual().eval(), features(), EDGES), features()
+    every = torch.arange(NUM_NODES)
+    for given in ({}, {"pos": x}, {}):  # a chain without pos
+        expected = one_copy_per_query(ours, torch.stack([every, every]), x, EDGES, **given)
+        torch.testing.assert_close(ours(x, EDGES, **given), expected, rtol=0, atol=1e-10)
+    assert [rounds is None for _, rounds in ours._traced.values()] == [False, True]

@@ -16,7 +16,7 @@ from torch_geometric.utils import scatter
 from idgnn import IDGNN
 from idgnn.identity.identity_graph import identity_graph
 from idgnn.layers.identity_aware import identity_aware
-from tests.layers.wrapped import EDGES, NOBODY, NUM_NODES, features
+from tests.layers.wrapped import EDGES, NOT_COLORED, NUM_NODES, features
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -303,7 +303,7 @@ def test_bad_arguments() -> None:
 def test_a_sparse_matrix_is_refused_by_a_layer_colored_along_its_edges() -> None:
     adjacency = torch.eye(NUM_NODES).to_sparse_csr()
     with pytest.raises(ValueError, match="sparse matrix"):
-        identity_aware(GCNConv(4, 4, normalize=False))(features(), adjacency, colored=~NOBODY)
+        identity_aware(GCNConv(4, 4, normalize=False))(features(), adjacency, colored=~NOT_COLORED)
 
 
 def test_a_model_that_cannot_be_copied_says_what_to_do() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GCNConv, MessagePassing, SAGEConv
 
-from idgnn.layers.identity_aware import identity_aware
+from idgnn.layers.identity_aware import IdentityAwareModel, identity_aware
 from tests.layers.wrapped import EDGES, NUM_NODES, drawn, features, one_copy_per_query
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -48,7 +48,13 @@ def test_the_first_call_leaves_no_trace() -> None:
     assert all(torch.equal(one, other) for one, other in zip(*runs, strict=True))
 
 
-def test_a_rehearsal_is_not_a_training_step() -> None:
+def _claim_rounds(model: IdentityAwareModel, num_layers: int) -> None:
+    """As if another number of rounds had been detected."""
+    model._traced = {settings: (num_layers, None) for settings in model._traced}
+    model._verified.clear()
+
+
+def test_capturing_messages_is_not_a_training_step() -> None:
     class Normed(MessagePassing):
         def __init__(self) -> None:
             super().__init__()
@@ -59,6 +65,7 @@ def test_a_rehearsal_is_not_a_training_step() -> None:
 
     layer, x = identity_aware(Normed()), features()
     layer(x, EDGES, colored=torch.arange(NUM_NODES) == 0)
+    assert layer._hooks.route is not None and layer._hooks.route.kind == "whole"  # its statistics are over all rows
     assert int(layer.module.norm.num_batches_tracked) == 1
     torch.testing.assert_close(layer.module.norm.running_mean, x.mean(0))
 
@@ -89,14 +96,14 @@ def test_fine_tuning_learns_what_the_plain_model_cannot_see(name: str) -> None:
             losses.append(loss.item())
         return losses
 
-    a_coin = 0.69  # log 2 and a bit less
-    assert min(fit(plain, steps=20)) > a_coin
+    guessing = 0.69  # log 2 and a bit less
+    assert min(fit(plain, steps=20)) > guessing
     model = identity_aware(plain)
     start = [weight.clone() for weight in model.colors.parameters()]
     losses = fit(model, steps=80)
-    assert losses[0] > a_coin and losses[-1] < 0.05
+    assert losses[0] > guessing and losses[-1] < 0.05
     moved = sum(not torch.equal(*pair) for pair in zip(start, model.colors.parameters(), strict=True))
-    # In the last round a node hears itself only by a loop, which GCN and GAT add.
+    # In the last round a node receives its own message only by a loop, which GCN and GAT add.
     assert moved == (6 if name in ("GCN", "GAT") else 4)
 
 
@@ -204,7 +211,7 @@ def test_the_check_at_the_first_call_and_autocast_do_not_disturb_each_other() ->
     with torch.autocast("cpu", dtype=torch.bfloat16):
         ours = identity_aware(model)
         torch.testing.assert_close(ours(x, EDGES), model(x, EDGES), rtol=0.05, atol=0.05)
-        ours._num_layers, ours._verified = 1, False  # too few, which only colors can show
+        _claim_rounds(ours, 1)  # too few, which only colors can show
         with pytest.raises(ValueError, match="1-hop neighborhood"):
             ours(x, EDGES)
 
@@ -215,7 +222,7 @@ def test_the_check_at_the_first_call_sees_one_round_too_few(steps: int, undirect
     edges = torch.cat([EDGES, EDGES.flip(0)], dim=1) if undirected else EDGES
     model, x = identity_aware(pyg.GraphSAGE(4, 8, steps)), features()
     model(x, edges)
-    model._num_layers, model._verified = steps - 1, False
+    _claim_rounds(model, steps - 1)
     with pytest.raises(ValueError, match=f"{steps - 1}-hop neighborhood"):
         model(x, edges)
 

@@ -200,7 +200,10 @@ def test_self_loops_of_the_layers_stay_and_are_not_counted():
     model = IDGNN(1, 8, 4, 1, "gcn", "none")
     ready = LargeGraph(model, star(40)).prepare(torch.tensor([0, 3]), fanout=(5,), seed=1)
     (only,) = ready.plan.rounds
-    assert sorted(only.plain.ptr.diff().tolist()) == [2, 6]  # a leaf receives from the hub and itself, the hub from 5 and itself
+    assert sorted(only.plain.ptr.diff().tolist()) == [
+        2,
+        6,
+    ]  # a leaf: the hub and itself, the hub: 5 and itself
     for target, previous in enumerate(only.previous.tolist()):
         assert previous in only.plain.source[only.plain.ptr[target] : only.plain.ptr[target + 1]].tolist()
 

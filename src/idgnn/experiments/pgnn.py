@@ -18,10 +18,10 @@ from torch_geometric.data import Data
 
 from idgnn.experiments.pair_variants import pair_budget
 from idgnn.graphs.structure import distances
+from idgnn.identity.kept import Kept
 from idgnn.identity.queries import as_queries
 from idgnn.identity.schedule import Messages, RowGraph, Schedule, whole
 from idgnn.models.budget import match_budget
-from idgnn.models.kept import Kept
 from idgnn.models.prepared import Prepared
 from idgnn.tasks.problem import Problem
 from idgnn.tasks.query_set import QuerySet

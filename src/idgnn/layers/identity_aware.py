@@ -3,33 +3,46 @@ r"""Any PyG layer, or any model made of them, to its ID-GNN-Full version."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from typing import Any, overload
+import os
+from collections.abc import Iterable
+from inspect import signature
+from pathlib import Path
+from typing import Any, Self, overload
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
+from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph
+from idgnn.identity.kept import Kept
 from idgnn.layers.eager import eager
+from idgnn.layers.wrapping.arguments import ModelCall, rows_of
+from idgnn.layers.wrapping.calls import Calls, ColoredRows, Context
 from idgnn.layers.wrapping.color_map import ColorMap, source_channels
-from idgnn.layers.wrapping.colored_layers import coloring
-from idgnn.layers.wrapping.colored_rows import ColoredRows
-from idgnn.layers.wrapping.coloring import Route
-from idgnn.layers.wrapping.lifting import ModelCall, check_graph, lift, rows_of
-from idgnn.layers.wrapping.quiet import quiet
-from idgnn.layers.wrapping.refusals import check_no_rows_of_nodes, check_takeable, several_hops
-from idgnn.layers.wrapping.steps import count_steps
-from idgnn.layers.wrapping.verification import verify
+from idgnn.layers.wrapping.hooks import LayerHooks, ReversibleParameters, remove_hooks
+from idgnn.layers.wrapping.lifting import lift, original_call
+from idgnn.layers.wrapping.plan import Plan, Rounds, trimmed_plan, whole_plan
+from idgnn.layers.wrapping.refusals import check_no_rows_of_nodes, check_takeable, check_trace
+from idgnn.layers.wrapping.roles import ArgumentRole, Roles
+from idgnn.layers.wrapping.trace import side_effect_free, trace, trial
+from idgnn.layers.wrapping.verify import verify
+from idgnn.writing import replacing
 
 
 @overload
 def identity_aware(module: MessagePassing) -> IdentityAwareLayer: ...
 @overload
-def identity_aware(module: nn.Module) -> IdentityAwareModel: ...
-def identity_aware(module: nn.Module) -> IdentityAwareLayer | IdentityAwareModel:
+def identity_aware(
+    module: nn.Module, *, per_node: Iterable[str] = (), per_edge: Iterable[str] = (), shared: Iterable[str] = ()
+) -> IdentityAwareModel: ...
+def identity_aware(
+    module: nn.Module, *, per_node: Iterable[str] = (), per_edge: Iterable[str] = (), shared: Iterable[str] = ()
+) -> IdentityAwareLayer | IdentityAwareModel:
     r"""The ID-GNN-Full version of a PyG layer or of a model that is made of PyG layers.
 
     Every message-passing layer gets a second message function for colored nodes (Eq. 3),
@@ -43,6 +56,11 @@ def identity_aware(module: nn.Module) -> IdentityAwareLayer | IdentityAwareModel
     Args:
         module: A `MessagePassing` layer, which becomes an :class:`IdentityAwareLayer`, or any other module that calls
             such layers in its forward, which becomes an :class:`IdentityAwareModel`.
+        per_node: The names of arguments of a model that have a row for each node. Like `per_edge` and `shared` it is
+            needed only where this can be decided neither by PyG's names (`x`, `batch`, `edge_attr`, ...) nor by trying
+            it out at the first call.
+        per_edge: The names of arguments that have a row for each edge.
+        shared: The names of arguments that are the same for all rows.
 
     Raises:
         ValueError: If it cannot be taken exactly: layers that see several hops, that find their own graph, that use
@@ -67,10 +85,64 @@ def identity_aware(module: nn.Module) -> IdentityAwareLayer | IdentityAwareModel
             f"{type(module).__name__} is identity-aware already, or holds a part that is. Give what it was made of."
         )
     check_takeable(module)
-    return IdentityAwareLayer(module) if isinstance(module, MessagePassing) else IdentityAwareModel(module)
+    given: tuple[tuple[ArgumentRole, Iterable[str]], ...] = ("node", per_node), ("edge", per_edge), ("shared", shared)
+    said: dict[str, ArgumentRole] = {}
+    for role, names in given:
+        for name in [names] if isinstance(names, str) else names:
+            if said.setdefault(name, role) != role:
+                raise ValueError(
+                    f"the argument {name} is said to be per {said[name]} and {role}, expected one of them."
+                )
+    if not isinstance(module, MessagePassing):
+        return IdentityAwareModel(module, said)
+    if said:
+        raise ValueError("per_node, per_edge and shared are for models; the arguments of a layer are given per row.")
+    return IdentityAwareLayer(module)
 
 
-class IdentityAwareLayer(nn.Module):
+class _Wrapped(nn.Module):
+    """What identity-aware layers and models have in common."""
+
+    module: Any
+
+    def takes(self, name: str) -> bool:
+        """Whether the wrapped module takes an argument of this name, `edge_attr` or `edge_weight` for example."""
+        if not getattr(self.module, f"supports_{name}", True):  # as PyG's ready models say
+            return False
+        if name == "edge_attr" and getattr(self.module, "edge_dim", "") is None:  # it could, but was made without
+            return False
+        return name in signature(self.module.forward).parameters
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the weights into a safetensors file, to be loaded into a module that is made in code."""
+        state: dict[str, Tensor] = {}
+        for name, tensor in self.state_dict().items():
+            if is_lazy(tensor):
+                raise ValueError(f"{name} has no width before the first call. Call the model once, then save it.")
+            state[name] = tensor.detach().clone(memory_format=torch.contiguous_format)  # tied weights are written twice
+        with replacing(Path(path)) as temporary:
+            save_file(state, temporary, metadata={"format": "pt"})
+
+    def load(self, path: str | os.PathLike[str]) -> Self:
+        """Reads the weights that :meth:`save` wrote into this model, which it returns in evaluation mode.
+
+        Example:
+            >>> from tempfile import TemporaryDirectory
+            >>> from torch_geometric.nn import GCN
+            >>> with TemporaryDirectory() as folder:
+            ...     identity_aware(GCN(2, 4, 2)).save(f"{folder}/model.safetensors")
+            ...     model = identity_aware(GCN(2, 4, 2)).load(f"{folder}/model.safetensors")
+        """
+        if not Path(path).is_file():
+            raise ValueError(f"there is no file {path}, expected one that {type(self).__name__}.save wrote.")
+        try:
+            self.load_state_dict(load_file(path))
+        except (SafetensorError, RuntimeError) as error:
+            raise ValueError(f"{path} does not hold the weights of this model: {error}") from None
+        return self.eval()
+
+
+class IdentityAwareLayer(_Wrapped):
     """One round of heterogeneous message passing (Eq. 3) by a PyG layer. Made by :func:`identity_aware`.
 
     Called as the layer itself, with `colored` besides, which says for each row of `x` whether its messages are
@@ -88,7 +160,9 @@ class IdentityAwareLayer(nn.Module):
         super().__init__()
         self.module = _copied(layer)
         self.color = ColorMap(source_channels(layer), like=layer)
-        self._routes: dict[str, Route] = {}
+        self._calls = Calls()
+        self._hooks = LayerHooks("", self.color, self._calls)
+        self._hooks.install(self.module)
 
     def forward(self, *args: Any, colored: Tensor | None = None, **kwargs: Any) -> Any:
         """The layer's own output, with the messages of the rows that `colored` `[rows]` names colored."""
@@ -99,16 +173,16 @@ class IdentityAwareLayer(nn.Module):
 
     @eager
     def _colored(self, rows: ColoredRows, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        with coloring({"": (self.module, self.color)}, rows, self._routes):
+        with self._calls.running(Context(rows)):
             return self.module(*args, **kwargs)
 
     def reset_parameters(self) -> None:
-        """Draws the layer's weights anew, and makes the two message functions equal."""
+        """Draws the layer's weights again, and makes the two message functions equal."""
         self.module.reset_parameters()
         self.color.reset_parameters()
 
 
-class IdentityAwareModel(nn.Module):
+class IdentityAwareModel(_Wrapped):
     """ID-GNN-Full (Algorithm 1) by the layers of a given model. Made by :func:`identity_aware`.
 
     Called as the model itself, as `model(x, edge_index, ...)` or with a `Data`, it returns the embedding of every node
@@ -116,19 +190,22 @@ class IdentityAwareModel(nn.Module):
 
     * `queries`: node ids `[num_queries]`, or pairs `[2, num_queries]` for the conditional embeddings of `queries[0]`
       when `queries[1]` is colored;
-    * `graph`: the identity graph of `edge_index`, if it was built before (:func:`idgnn.identity_graph`);
+    * `graph`: the identity graph of `edge_index`, if it was built before (:func:`idgnn.identity_graph`). Then the
+      arguments may be those of the original graph or those of the identity graph, `model(batch.x, batch.edge_index,
+      graph=batch)`;
     * `colored`: says that `x` and `edge_index` are an identity graph already; all of its rows are returned. With no
       row colored that is the output of the model, bit for bit.
 
-    What has one row per node or edge among the arguments is carried over to the identity graph. In training, BatchNorm
-    takes its statistics over the rows of the identity graph; in evaluation mode the result is exact. torch.compile
-    leaves it as it is: it runs, and does not get faster.
+    What has one row per node or edge among the arguments is carried over to the identity graph. If the model is a
+    chain of layers that take `(x_source, x_target)`, each round computes only the rows that matter. In training,
+    BatchNorm takes its statistics over the rows that are computed; in evaluation mode the result is exact.
+    torch.compile leaves it as it is: it runs, and does not get faster.
 
     To train from the start on graphs without features, where all rows begin equal, let the color make a difference at
     once: `nn.init.normal_(p, std=0.1)` for each `p` of `colors.parameters()`.
 
-    `module` is the copy of the given model, `colors` holds the color map of each layer under the name that the layer
-    has in it, and `num_layers` is the number of rounds, known after the first call.
+    `module` is the copy of the given model, and called directly it is that model; `colors` holds the color map of each
+    layer under the name that the layer has in it.
 
     Example:
         >>> from torch_geometric.nn import GAT
@@ -138,21 +215,41 @@ class IdentityAwareModel(nn.Module):
         torch.Size([2, 4])
     """
 
-    def __init__(self, module: nn.Module) -> None:
+    def __init__(self, module: nn.Module, said: dict[str, ArgumentRole]) -> None:
         super().__init__()
         self.module = _copied(module)
         self.colors = nn.Module()
-        for name, layer in self._layers():
-            _hold(self.colors, name, ColorMap(source_channels(layer), like=layer))
-        self._routes: dict[str, Route] = {}
+        self._calls = Calls()
+        self._hooks: dict[str, LayerHooks] = {}
+        for name, layer in self._layers().items():
+            color = ColorMap(source_channels(layer), like=layer)
+            _hold(self.colors, name, color)
+            self._hooks[name] = LayerHooks(name, color, self._calls)
+            self._hooks[name].install(layer)
+        for name, block in self.module.named_modules():
+            if isinstance(block, InvertibleModule):
+                inside = [
+                    hooks.color for place, hooks in self._hooks.items() if place.startswith(f"{name}." if name else "")
+                ]
+                vars(block)["parameters"] = ReversibleParameters(block, inside, self._calls)
+        self.roles = Roles(said)
         self._num_layers: int | None = None
-        self._settings = ""
-        self._verified = False
+        self._traced: dict[str, tuple[int, Rounds | None]] = {}  # by the settings of a call
+        self._verified: set[int] = set()  # numbers of rounds
+        self._trimmed: set[Rounds] = set()  # chains of layers that are exact on the rows that matter
+        self._kept = Kept()
 
     @property
     def num_layers(self) -> int | None:
-        """The number of message-passing rounds on the longest chain through the model, `None` before the first call."""
+        """The number of message-passing rounds on the longest chain through the model in its last call, `None` before
+        the first one."""
         return self._num_layers
+
+    def trace(self, *args: Any, **kwargs: Any) -> int:
+        """The number of message-passing rounds that the model takes in this call, without side effects."""
+        call = ModelCall.of(self.module, args, kwargs)
+        call.check()
+        return self._trace(call)[0]
 
     @eager
     def forward(
@@ -166,107 +263,169 @@ class IdentityAwareModel(nn.Module):
         """The embeddings of the queries `[num_queries, out]`; every other argument is the model's own."""
         if sum(given is not None for given in (queries, graph, colored)) > 1:
             raise ValueError("more than one of queries, graph and colored was given. A graph brings its queries along.")
-        if colored is not None:
-            return self._run(colored, args, kwargs)
         call = ModelCall.of(self.module, args, kwargs)
-        call.check()
+        if colored is not None:
+            return self.run_call(call, colored)
+        plain = call if graph is None else original_call(call, graph, self.roles)
+        plain.check()
         try:
-            num_layers = self._prepare(call)
-            if graph is None:
-                plain = Data(edge_index=call.edge_index, num_nodes=call.num_nodes)
-                graph = identity_graph(plain, num_layers=num_layers, queries=queries)
-            check_graph(graph, call, num_layers)
-            lifted_args, lifted_kwargs = lift(call, graph)
-            output = self._run(graph.colored, lifted_args, lifted_kwargs)
+            num_layers, rounds = self._prepare(plain)
+            plan = self._plan(plain, queries, graph, num_layers, rounds)
+            output = self.run_plan(lift(call, plan, self.roles), plan)
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
             # If the model cannot take what was given at all, its own words have the shapes of that.
-            with quiet(self.module, call.x.device):
-                self.module(*call.args, **call.kwargs)
-            check_no_rows_of_nodes(self.module, call.num_nodes, error)
+            with side_effect_free(self.module, call.x.device):
+                self.module(*plain.args, **plain.kwargs)
+            check_no_rows_of_nodes(self.module, plain.num_nodes, error)
             raise
-        return rows_of(output, graph.node.numel(), graph.query_row, type(self.module).__name__)
+        return rows_of(output, plan.num_outputs, plan.answer, type(self.module).__name__)
+
+    def run_rows(self, *args: Any, colored: Tensor, **kwargs: Any) -> Any:
+        """The model on the rows of any graph, those that `colored` `[rows]` names colored; returns all rows."""
+        return self.run_call(ModelCall.of(self.module, args, kwargs), colored)
+
+    def run_call(self, call: ModelCall, colored: Tensor) -> Any:
+        """:meth:`run_rows` of arguments whose names are known."""
+        rows = ColoredRows.of(colored)
+        if rows is None:
+            return self.module(*call.args, **call.kwargs)
+        # The same edges may be given with other colors, so each call has edges of its own to know its colors by.
+        return self._run(call.replaced(edge_index=call.edge_index.clone()), Context(rows))
+
+    def run_plan(self, call: ModelCall, plan: Plan) -> Any:
+        """The model on arguments that were lifted to the rows of a plan."""
+        return self._run(call, plan.context)
+
+    def _run(self, call: ModelCall, context: Context | None) -> Any:
+        if context is None:
+            return self.module(*call.args, **call.kwargs)
+        self._calls.own(call.edge_index, context)
+        with self._calls.running(context):
+            return self.module(*call.args, **call.kwargs)
 
     def reset_parameters(self) -> None:
-        """Draws the model's weights anew, as far as it can do so itself, and makes the two message functions equal."""
-        for child in (self.module, *self._color_maps().values()):
+        """Draws the model's weights again, as far as it can do so itself, and makes the two message functions equal."""
+        for child in (self.module, *self.color_maps().values()):
             if callable(reset := getattr(child, "reset_parameters", None)):
                 reset()
 
-    def _layers(self) -> Iterator[tuple[str, MessagePassing]]:
-        return ((name, layer) for name, layer in self.module.named_modules() if isinstance(layer, MessagePassing))
-
-    def _color_maps(self) -> dict[str, ColorMap]:
+    def color_maps(self) -> dict[str, ColorMap]:
+        """The second message functions, by the names of the layers."""
         return {name: color for name, color in self.colors.named_modules() if isinstance(color, ColorMap)}
 
-    def _run(self, colored: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The model on the rows of an identity graph."""
-        rows = ColoredRows.of(colored)
-        if rows is None:
-            return self.module(*args, **kwargs)
-        colors = self._color_maps()
-        with coloring({n: (layer, colors[n]) for n, layer in self._layers()}, rows, self._routes):
-            return self.module(*args, **kwargs)
+    def takes_pairs(self, rounds: Rounds) -> bool:
+        """Whether all of these layers take `(x_source, x_target)`; known once they were called."""
+        routes = [self._hooks[name].route for name, _ in rounds]
+        return all(route is not None and route.pairs for route in routes)
 
-    def _prepare(self, call: ModelCall) -> int:
-        """Finds out the number of rounds at the first call, and checks the model on the first graph with edges."""
-        if call.settings != self._settings:  # a depth that is passed as an argument, for example
-            self._settings, self._num_layers, self._verified = call.settings, None, False
-        if self._num_layers is not None and (self._verified or call.num_edges == 0):
-            return self._num_layers
-        with quiet(self.module, call.x.device):
-            if self._num_layers is None:
-                self._num_layers = self._count(call)
-            if call.num_edges > 0:
-                self._verify(call, self._num_layers)
-                self._verified = True
-        return self._num_layers
+    def _layers(self) -> dict[str, MessagePassing]:
+        return {name: layer for name, layer in self.module.named_modules() if isinstance(layer, MessagePassing)}
 
-    def _verify(self, call: ModelCall, num_layers: int) -> None:
+    def _plan(
+        self,
+        call: ModelCall,
+        queries: Tensor | None,
+        graph: IdentityGraph | None,
+        num_layers: int,
+        rounds: Rounds | None,
+    ) -> Plan:
+        """The rows to run on, worked out once per graph; with queries every time, since they may be others."""
+        order = rounds if rounds in self._trimmed and not call.sized else None
+
+        def make(graph: IdentityGraph) -> Plan:
+            return whole_plan(graph) if order is None else trimmed_plan(graph, num_layers, order)
+
+        def build() -> Plan:
+            plain = Data(edge_index=call.edge_index, num_nodes=call.num_nodes)
+            return make(identity_graph(plain, num_layers=num_layers, queries=queries))
+
+        if graph is not None:
+            built_for = int(torch.as_tensor(graph.num_layers).min())  # a batch holds one number for each of its graphs
+            if built_for < num_layers:
+                raise ValueError(
+                    f"graph was built for {built_for} layers, but the model takes {num_layers} rounds of messages. "
+                    f"Build it with identity_graph(data, num_layers={num_layers})."
+                )
+            depends_on = (graph.node, graph.edge, graph.colored, graph.query_row, graph.plain_row, graph.plain_edge)
+            return self._kept.get(graph.edge_index, (num_layers, order), lambda: make(graph), depends_on)
+        if queries is not None:
+            return build()
+        return self._kept.get(call.edge_index, (num_layers, order, call.num_nodes), build)
+
+    def _prepare(self, call: ModelCall) -> tuple[int, Rounds | None]:
+        """Detects roles and rounds at the first call, and compares the model with brute force on the first graph with
+        edges, once for each number of rounds."""
+        settings = call.settings
+        undecided = self.roles.undecided(call)
+        found = self._traced.get(settings)
+        if undecided or found is None or (call.num_edges and found[0] not in self._verified):
+            with self._calls.lock:
+                undecided = self.roles.undecided(call)  # another thread may have been first
+                if undecided:
+                    self._decide(call, undecided)
+                if settings not in self._traced:
+                    if len(self._traced) > 100:
+                        self._traced.clear()
+                    self._traced[settings] = self._trace(call)
+                found = self._traced[settings]
+                if call.num_edges and found[0] not in self._verified:
+                    self._verify(call, *found)
+        self._num_layers = found[0]
+        return found
+
+    def _decide(self, call: ModelCall, names: list[str]) -> None:
+        with trial(self.module, call.x) as module:
+
+            def run(call: ModelCall) -> Any:
+                call = call.fresh()
+                return module(*call.args, **call.kwargs)
+
+            self.roles.decide(call, names, run, type(self.module).__name__)
+
+    def _trace(self, call: ModelCall) -> tuple[int, Rounds | None]:
+        with trial(self, call.x) as twin, twin._calls.running(None):
+            call = call.fresh()
+            if any(is_lazy(parameter) for parameter in twin.module.parameters()):
+                twin.module(*call.args, **call.kwargs)  # weights that come into being on the way have no depth
+            per_edge = tuple(v for n, v in call.leaves if self.roles.of(n) == "edge")
+            traced = trace(twin.module, twin._layers(), call.args, call.kwargs, call.edge_index, per_edge)
         name = type(self.module).__name__
+        rows_of(traced.output, call.num_nodes, None, name)
+        check_trace(traced, name)
+        return traced.num_layers, None if traced.rounds is None else tuple(traced.rounds.items())
+
+    def _verify(self, call: ModelCall, num_layers: int, rounds: Rounds | None) -> None:
         try:
-            with torch.inference_mode(False):  # inside of it, weights without a width are not converted
-                twin = copy.deepcopy(self).double()  # more digits tell a small mistake from rounding
-            verify(name, twin._run, call.double(twin.module), num_layers, twin._color_maps().values())
+            with trial(self, call.x) as twin:
+                if twin is self:  # it could not be copied
+                    trimmed = verify(self, call, num_layers, rounds)
+                else:  # in double precision, which tells a mistake from rounding
+                    trimmed = verify(twin.double(), call.double(), num_layers, rounds)
         except (RuntimeError, TypeError):  # the model, or the device, has a dtype of its own
-            verify(name, self._run, call, num_layers, self._color_maps().values())
-
-    def _count(self, call: ModelCall) -> int:
-        name = type(self.module).__name__
-        if any(is_lazy(parameter) for parameter in self.module.parameters()):
-            self.module(*call.args, **call.kwargs)  # weights that come into being on the way have no depth
-        steps = count_steps(
-            self.module, dict(self._layers()), self.module, call.args, call.kwargs, edge_index=call.edge_index
-        )
-        rows_of(steps.output, call.num_nodes, None, name)
-        for layer, hops in steps.inside.items():
-            if hops > 1:
-                why, advice = several_hops(hops)
-                raise ValueError(f"the layer {layer!r} of {name} {why}. {advice}.")
-        if steps.astray:
-            raise ValueError(
-                f"{name} calls propagate of its layer {steps.astray[0]!r} from outside of that layer, where it cannot "
-                "be colored. Call the layer itself."
-            )
-        if steps.own:
-            raise ValueError(
-                f"{name} sends messages of its own ({steps.own[0]}) outside of its MessagePassing layers, where they "
-                "are neither counted nor colored. Put them into a MessagePassing layer."
-            )
-        if steps.total == 0:
-            raise ValueError(f"no message reaches the output of {name}, so there is nothing to color.")
-        return steps.total
+            with trial(self, call.x) as twin:
+                trimmed = verify(twin, call, num_layers, rounds)
+        for name, hooks in twin._hooks.items():
+            self._hooks[name].route = hooks.route
+            own = self._hooks[name].color
+            if hooks.color.channels is not None and own.channels is None and not own.follows_input:
+                own.set_channels(hooks.color.channels, call.x.device, own.delta.dtype)
+        self._verified.add(num_layers)
+        if trimmed and rounds is not None:
+            self._trimmed.add(rounds)
 
 
 def _copied(module: Any) -> Any:
     try:
-        return copy.deepcopy(module)
+        copied = copy.deepcopy(module)
     except RuntimeError as error:
         raise ValueError(
             f"{type(module).__name__} cannot be copied: it keeps a tensor of its last training step. Load its weights "
             "into a fresh one (fresh.load_state_dict(model.state_dict())), and make that identity-aware."
         ) from error
+    remove_hooks(copied)
+    return copied
 
 
 def _hold(tree: nn.Module, name: str, color: ColorMap) -> None:

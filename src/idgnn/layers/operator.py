@@ -181,7 +181,7 @@ class LinearSumOperator(SumOperator):
     def _with_plain_own_states(
         self, plain: PlainRound, x: Tensor, round_: Round, exchange: Exchange, weight: Tensor | None, change: Tensor
     ) -> Tensor:
-        """:meth:`exchanged` where few targets have a state of their own yet: the plain own state is part of the base."""
+        """:meth:`exchanged` where few targets have a state of their own yet: plain own states are part of the base."""
         arrived, base_row = exchange.arrived, exchange.base_row
         assert arrived is not None and base_row is not None
         own_states = self.message(plain.states.index_select(0, base_row), False)

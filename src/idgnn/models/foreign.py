@@ -1,4 +1,4 @@
-"""Layers that are not ours, looked at before they are trusted."""
+"""Checks layers that users make, which may not be what an identity graph is exact for."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_exact(
 ) -> None:
     """Refuses layers that an identity graph would not be exact for: those that look at more than their in-neighbors.
 
-    :func:`idgnn.identity_aware` compares a model with brute force at its first call; so do we with a copy of the chain.
+    :func:`idgnn.identity_aware` compares a model with brute force at its first call; here that is a copy of the chain.
     """
     chain = Chain(plain_layer(conv) for conv in convs)
     aware = identity_aware(chain)

@@ -13,11 +13,11 @@ from idgnn.identity.cone import cones, join, warn_unreached
 from idgnn.identity.cost import check_schedule_fits
 from idgnn.identity.ego import ego_networks
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph
+from idgnn.identity.kept import Kept
 from idgnn.identity.queries import as_queries
 from idgnn.identity.schedule import RowGraph, Schedule, make_schedule, trimmed, whole
 from idgnn.layers.operator import Operator
 from idgnn.models.inputs import Inputs
-from idgnn.models.kept import Kept
 
 Engine = Literal["trimmed", "exchange", "graph", "ego"]
 Plan = Schedule | RowGraph

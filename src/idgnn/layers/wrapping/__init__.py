@@ -1,1 +1,1 @@
-"""How a layer or model that knows nothing of colors is made to send colored messages: found out, done and checked."""
+"""How a layer or model that was written without colors is made to send colored messages: detected, done and checked."""

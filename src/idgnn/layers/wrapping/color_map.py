@@ -39,7 +39,7 @@ class ColorMap(nn.Module):
         super().__init__()
         weights = [] if like is None else [p for p in like.parameters() if p.is_floating_point()]
         place: dict[str, Any] = {"device": weights[0].device, "dtype": weights[0].dtype} if weights else {}
-        self._follow_input = not weights
+        self.follows_input = not weights
         if channels is None:
             self.delta = UninitializedParameter(**place)
             self.bias = UninitializedParameter(**place)
@@ -66,7 +66,9 @@ class ColorMap(nn.Module):
                 "them with x.float(), or embed them in a model and make the model identity-aware."
             )
         if self.channels is None:
-            self._materialize(h)
+            # Without weights to go by, the dtype is the input's; under autocast that one says nothing about weights.
+            follow = self.follows_input and not torch.is_autocast_enabled(h.device.type)
+            self.set_channels(h.size(-1), h.device, h.dtype if follow else self.delta.dtype)
         if h.size(-1) != self.channels:
             raise ValueError(
                 f"a layer that is to be colored was given states of width {h.size(-1)}, but its color map has width "
@@ -74,14 +76,13 @@ class ColorMap(nn.Module):
             )
         return h + linear(h, self.delta, self.bias).to(h.dtype)
 
-    def _materialize(self, h: Tensor) -> None:
-        # Without weights to go by, the dtype is the input's; under autocast that one says nothing about weights.
-        dtype = h.dtype if self._follow_input and not torch.is_autocast_enabled(h.device.type) else self.delta.dtype
-        for parameter, shape in ((self.delta, (h.size(-1), h.size(-1))), (self.bias, (h.size(-1),))):
-            assert isinstance(parameter, UninitializedParameter)
-            with torch.inference_mode(False), torch.no_grad():  # weights made in inference mode could not be trained
-                parameter.materialize(shape, device=h.device, dtype=dtype)
-                parameter.zero_()
+    def set_channels(self, channels: int, device: torch.device, dtype: torch.dtype) -> None:
+        """Gives a map of unknown width its width."""
+        for parameter, shape in ((self.delta, (channels, channels)), (self.bias, (channels,))):
+            if isinstance(parameter, UninitializedParameter):
+                with torch.inference_mode(False), torch.no_grad():  # weights made in it could not be trained
+                    parameter.materialize(shape, device=device, dtype=dtype)
+                    parameter.zero_()
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         # A parameter without a shape cannot be detached, which is what the default does with it.

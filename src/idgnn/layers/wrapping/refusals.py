@@ -9,6 +9,7 @@ from torch import nn
 from torch_geometric.nn import MessagePassing
 
 from idgnn.layers.identity_conv import IdentityConv
+from idgnn.layers.wrapping.trace import Trace
 
 # How many hops a layer sees at once. One hop is one round of Eq. 3; with more the color would have to act in between.
 _HOPS: dict[str, Callable[[Any], int]] = {
@@ -127,6 +128,26 @@ def check_takeable(module: nn.Module) -> None:
             f"{type(module).__name__} holds no PyG MessagePassing layer, so there are no messages to color. Give a "
             "PyG layer, or a model that calls PyG layers in its forward."
         )
+
+
+def check_trace(traced: Trace, name: str) -> None:
+    """Refuses a model for what one run of it showed."""
+    for layer, hops in traced.inside.items():
+        if hops > 1:
+            why, advice = several_hops(hops)
+            raise ValueError(f"the layer {layer!r} of {name} {why}. {advice}.")
+    if traced.propagate_outside_forward:
+        raise ValueError(
+            f"{name} calls propagate of its layer {traced.propagate_outside_forward[0]!r} from outside of that layer, "
+            "where it cannot be colored. Call the layer itself: layer(...), not its forward or propagate."
+        )
+    if traced.own:
+        raise ValueError(
+            f"{name} sends messages of its own ({traced.own[0]}) outside of its MessagePassing layers, where they are "
+            "neither counted nor colored. Put them into a MessagePassing layer."
+        )
+    if traced.num_layers == 0:
+        raise ValueError(f"no message reaches the output of {name}, so there is nothing to color.")
 
 
 def check_no_rows_of_nodes(module: nn.Module, num_nodes: int, error: Exception) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -33,9 +34,11 @@ class Kept:
             (known, known_versions), value = entries[key]
             if versions == known_versions and all(a is b for a, b in zip(known, depends_on, strict=True)):
                 return value
-        entries[key] = (depends_on, versions), make()
+        with torch.inference_mode(False):  # tensors made in it could not be used in training later
+            made = make()
+        entries[key] = (depends_on, versions), made
         self._entries[owner] = entries
-        return entries[key][1]
+        return made
 
     def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
         return Kept, ()

@@ -1,0 +1,165 @@
+r"""Compares a model at its first call with brute force: one colored copy of the graph for each query.
+
+The rounds of a model and the routes of its layers are detected; a model may still do what was not foreseen: take
+statistics over all rows, count outgoing edges. So with random color maps and random states, the plain states of all
+nodes and :math:`\mathbf{h}_{r|v}` of two pairs are computed twice: on the graph itself, once for each, and on its
+identity graph. An unconnected copy of the graph is appended to the latter, with other states and every row colored; if
+other rows change by it, the model mixes rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+from torch_geometric.data import Data
+
+from idgnn.identity.identity_graph import IdentityGraph, UnreachedColorWarning, identity_graph
+from idgnn.layers.wrapping.arguments import ModelCall, rows_of
+from idgnn.layers.wrapping.calls import ColoredRows, Context
+from idgnn.layers.wrapping.color_map import ColorMap
+from idgnn.layers.wrapping.examine import close
+from idgnn.layers.wrapping.lifting import lift
+from idgnn.layers.wrapping.plan import Plan, Rounds, trimmed_plan
+
+if TYPE_CHECKING:
+    from idgnn.layers.identity_aware import IdentityAwareModel
+
+
+def verify(model: IdentityAwareModel, call: ModelCall, num_layers: int, rounds: Rounds | None) -> bool:
+    """Refuses a model whose rows on the identity graph are not those on colored copies of the graph. Returns whether
+    it is also exact if each round computes only the rows that matter, which a chain of layers may be.
+
+    Costs seven runs, the last two on a few times the nodes, once in the life of a model."""
+    name = type(model.module).__name__
+    pairs = _telling_pairs(call.edge_index, call.num_nodes)
+    nodes = torch.arange(call.num_nodes, device=call.x.device)
+    x, other = _drawn_states(model, call, nodes == pairs[1, 0])
+    graph = _identity_graph(call, num_layers, pairs)
+    plan = _with_copy(graph, nodes, call.edge_index)
+    with _drawn(model.color_maps().values()):
+        given = call.replaced(x=x)
+        plain = rows_of(model.run_call(given.fresh(), nodes < 0), call.num_nodes, nodes, name)
+        colored = [
+            rows_of(model.run_call(given.fresh(), nodes == color), call.num_nodes, node.view(1), name)
+            for node, color in pairs.t()
+        ]
+        found = rows_of(
+            model.run_plan(lift(call, plan, model.roles, torch.cat([x[graph.node], other])), plan),
+            plan.num_rows,
+            plan.answer,
+            name,
+        )
+        off = _differences(found, [plain, *colored])
+        if off:
+            raise ValueError(
+                f"the rows of {name} are not a function of their {num_layers}-hop neighborhood: on the identity graph "
+                f"it gives another answer than on a colored copy of the graph (by {max(off):.2g}), so it cannot be "
+                "made identity-aware exactly. It mixes rows somewhere (statistics or attention over all nodes, "
+                "pooling), counts the edges that leave a node, or draws random numbers in evaluation mode. Make the "
+                "part without it identity-aware, for example its encoder."
+            )
+        if rounds is None or not model.takes_pairs(rounds):
+            return False
+        plan = trimmed_plan(graph, num_layers, rounds)
+        try:
+            output = model.run_plan(lift(given.fresh(), plan, model.roles), plan)
+            found = rows_of(output, plan.num_outputs, plan.answer, name)
+        except (RuntimeError, ValueError, IndexError):  # it needs all rows
+            return False
+        return not _differences(found, colored)
+
+
+def _differences(found: Any, expected: list[Any]) -> list[float]:
+    """By how much the parts of an output differ, of those that do."""
+    return [
+        float((ours - torch.cat(theirs)).abs().max())
+        for ours, *theirs in zip(tree_leaves(found), *map(tree_leaves, expected), strict=True)
+        # A deep PNA loses half of its digits to the root of a variance near zero, and a few more on the way.
+        if not close(ours, torch.cat(theirs), digits=3 / 8)
+    ]
+
+
+def _telling_pairs(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """A node with many edges read under its own color, and the target of an edge read under the color of its source.
+
+    Each pair has a color of its own: more readers of one color would widen its cone, and hide that it is too narrow.
+    Routes back to a node are even where edges go both ways, so that too few rounds by one may show in the other pair
+    only."""
+    source, target = edge_index
+    out, into = (torch.bincount(end, minlength=num_nodes) for end in (source, target))
+    node = out.argmax()
+    pairs = node.expand(2, 1)
+    elsewhere = (source != target) & (source != node)
+    if elsewhere.any():
+        edge = torch.where(elsewhere, out[source] * into[target], -1).argmax()
+        pairs = torch.cat([pairs, edge_index[:, edge].flip(0).view(2, 1)], dim=1)
+    return pairs
+
+
+def _identity_graph(call: ModelCall, num_layers: int, pairs: Tensor) -> IdentityGraph:
+    plain = Data(edge_index=call.edge_index, num_nodes=call.num_nodes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreachedColorWarning)
+        return identity_graph(plain, num_layers=num_layers, queries=pairs)
+
+
+def _with_copy(graph: IdentityGraph, nodes: Tensor, edge_index: Tensor) -> Plan:
+    """An identity graph and an unconnected copy of its graph whose rows are all colored."""
+    colored = torch.cat([graph.colored, torch.ones_like(nodes, dtype=torch.bool)])
+    rows = ColoredRows.of(colored)
+    assert rows is not None
+    return Plan(
+        torch.cat([graph.node, nodes]),
+        torch.cat([graph.edge, graph.plain_edge]),
+        torch.cat([graph.edge_index, edge_index + graph.node.numel()], dim=1),
+        Context(rows),
+        torch.cat([graph.plain_row, graph.query_row]),
+        colored.numel(),
+        nodes.numel(),
+        edge_index.size(1),
+        colored.numel(),
+        graph.edge.numel() + edge_index.size(1),
+    )
+
+
+def _drawn_states(model: IdentityAwareModel, call: ModelCall, colored: Tensor) -> tuple[Tensor, Tensor]:
+    """States that differ from row to row so that mixing them shows, and larger ones for the appended copy.
+
+    What the model does not take, numbers of categories for example, is shuffled instead. The run that finds this out
+    also gives the color maps their widths."""
+    generator = torch.Generator(device="cpu").manual_seed(0)
+    shuffled = call.x[torch.randperm(call.num_nodes, generator=generator).to(call.x.device)]
+    if call.x.is_floating_point():
+        noise = torch.randn((2, *call.x.shape), generator=generator, dtype=torch.float).to(call.x)
+        states = call.x + noise[0], 10 * noise[1]
+        try:
+            for x in states:
+                model.run_call(call.replaced(x=x.clone()), colored)
+        except Exception:  # these are not numbers of its own; if something else is wrong, the next run says so
+            pass
+        else:
+            return states
+    model.run_call(call.replaced(x=shuffled.clone()), colored)
+    return call.x, shuffled
+
+
+@contextmanager
+def _drawn(colors: Iterable[ColorMap]) -> Iterator[None]:
+    """Within the block the color maps are random. The parameters get other data and then their own back, so that
+    nothing that was recorded for a backward pass is touched."""
+    kept = [(parameter, parameter.data) for color in colors for parameter in color.parameters()]
+    generator = torch.Generator(device="cpu").manual_seed(1)
+    try:
+        for parameter, data in kept:
+            drawn = torch.randn(data.shape, generator=generator, dtype=torch.float) / max(data.size(-1), 1) ** 0.5
+            parameter.data = drawn.to(data)
+        yield
+    finally:
+        for parameter, data in kept:
+            parameter.data = data
