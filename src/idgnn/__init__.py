@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from idgnn.identity.cycle_features import AddCycleCounts
     from idgnn.identity.identity_graph import IdentityGraph, ToIdentityGraph, identity_graph
     from idgnn.identity.walk_counts import walk_counts
-    from idgnn.layers.identity_aware import identity_aware
     from idgnn.layers.identity_conv import IdentityConv
     from idgnn.models.budget import match_budget
     from idgnn.models.heads import GraphHead, NodeHead, PairHead
+    from idgnn.models.identity_aware import identity_aware
     from idgnn.models.idgnn import IDGNN
     from idgnn.models.settings import ModelSettings
     from idgnn.tasks.task_settings import TaskSettings
@@ -44,7 +44,7 @@ _MODULE_OF = {
     "ToIdentityGraph": "idgnn.identity.identity_graph",
     "TrainOptions": "idgnn.training.run_settings",
     "cycle_counts": "idgnn.identity.cycle_counts",
-    "identity_aware": "idgnn.layers.identity_aware",
+    "identity_aware": "idgnn.models.identity_aware",
     "identity_cost": "idgnn.identity.cost",
     "identity_graph": "idgnn.identity.identity_graph",
     "load_dataset": "idgnn.graphs.load:load",

@@ -33,6 +33,7 @@ from idgnn.models.large_graph import LargeGraph
 
 if TYPE_CHECKING:
     from idgnn.models.idgnn import IDGNN
+    from idgnn.models.inputs import Encoder
 
 # Of what is free; the rest is for other work on the machine.
 _SHARE = 0.5
@@ -52,7 +53,7 @@ Finished = Callable[[Tensor, Tensor, int], None]
 
 
 def embed(
-    model: IDGNN,
+    model: Encoder,
     data: Data,
     roots: Tensor | Sequence[int] | np.ndarray | None,
     memory: float | str | None,
@@ -62,7 +63,7 @@ def embed(
     """:meth:`idgnn.IDGNN.embed`."""
     roots = as_tensor(roots, "roots")
     shape = embedding_shape(model, data, roots)
-    into = torch.empty(shape, dtype=model.lin_in.weight.dtype) if out is None else _writable(out, shape)
+    into = torch.empty(shape, dtype=model.dtype) if out is None else _writable(out, shape)
     with EmbeddingBar(shape[0], progress) as bar:
 
         def finished(positions: Tensor, values: Tensor, done: int) -> None:
@@ -73,14 +74,27 @@ def embed(
     return into
 
 
-def embedding_shape(model: IDGNN, data: Data, roots: Tensor | None) -> torch.Size:
+def embedding_shape(model: Encoder, data: Data, roots: Tensor | None) -> torch.Size:
     """The number of roots, and the width of what is returned for each."""
     queries = as_queries(roots, check_graph(data), torch.device("cpu"))
-    return torch.Size([queries.node.numel(), model.embedding_channels if queries.own else model.pair_channels])
+    return torch.Size([queries.node.numel(), _embedding_channels(model, data, queries)])
+
+
+def _embedding_channels(model: Encoder, data: Data, queries: Queries) -> int:
+    """The width of an embedding; a wrapped model shows it in its answer to the first query."""
+    if hasattr(model, "pair_channels"):
+        model = cast("IDGNN", model)
+        return model.embedding_channels if queries.own else model.pair_channels
+    if not queries.node.numel() or not data.num_nodes:
+        return 0
+    first, device = torch.stack([queries.node[:1], queries.color[:1]]), next(model.parameters()).device
+    graph = LargeGraph.of_inputs(model, of_data(data, model, device))
+    with torch.no_grad(), _evaluating(model):
+        return model.run(graph.prepare(first.to(device))).size(-1)
 
 
 def embed_by_chunks(
-    model: IDGNN, data: Data, roots: Tensor | None, memory: float | str | None, finished: Finished, start: int = 0
+    model: Encoder, data: Data, roots: Tensor | None, memory: float | str | None, finished: Finished, start: int = 0
 ) -> None:
     """Embeds the roots in an order of its own, from the `start`-th on, and hands over each chunk when it is done.
 
@@ -105,16 +119,16 @@ def embed_by_chunks(
             number = torch.repeat_interleave(ptr[start + first : start + last + 1].diff())
             finished(positions, values.cpu()[number], start + last)
             unreached += missed
-    warn_unreached(unreached, asked.numel(), model.num_layers, stacklevel=3)
+    warn_unreached(unreached, asked.numel(), model.num_layers or 1, stacklevel=3)
 
 
-def _answers(model: IDGNN, inputs: Inputs, queries: Queries, memory: int) -> Iterator[tuple[int, int, Tensor, int]]:
+def _answers(model: Encoder, inputs: Inputs, queries: Queries, memory: int) -> Iterator[tuple[int, int, Tensor, int]]:
     """First and last + 1 query of each chunk, its embeddings, and how many of them no color reaches."""
     budget = _Budget(model, inputs, memory)
-    if not isinstance(model.convs[0], IdentityConv):
+    if model.operator is None:
         yield from _by_row_graphs(model, inputs, queries, budget)
         return
-    x = inputs.x
+    x, model = inputs.x, cast("IDGNN", model)
     if model.identity == "fast":
         counted = cycle_features(
             inputs.edge_index, inputs.num_nodes, model.cycle_length, model.cycle_scale, memory=int(budget.room)
@@ -135,13 +149,13 @@ def _answers(model: IDGNN, inputs: Inputs, queries: Queries, memory: int) -> Ite
 
 
 def _by_row_graphs(
-    model: IDGNN, inputs: Inputs, queries: Queries, budget: _Budget
+    model: Encoder, inputs: Inputs, queries: Queries, budget: _Budget
 ) -> Iterator[tuple[int, int, Tensor, int]]:
     """Layers that are not ours: each chunk of queries runs on the identity graph of its neighborhood."""
     graph = LargeGraph.of_inputs(model, inputs)
     cost = torch.zeros(queries.node.numel(), device=queries.node.device)  # all in one go
     if model.identity == "full":
-        rows, _, edges = row_bounds(graph.graph, model.num_layers, queries)
+        rows, _, edges = row_bounds(graph.graph, graph.num_layers, queries)
         cost = rows * budget.row + edges * budget.message
     for first, last in cut(cost, budget.chunk):
         some = queries.slice(first, last)
@@ -158,18 +172,19 @@ class _Budget:
 
     edge = 120  # between rows of a chunk that is looked at
 
-    def __init__(self, model: IDGNN, inputs: Inputs, memory: int) -> None:
-        width, num_edges = model.settings["hidden_channels"], inputs.edge_index.size(1)
-        state, first = width * inputs.x.element_size(), model.convs[0]
-        named = isinstance(first, IdentityConv)
+    def __init__(self, model: Encoder, inputs: Inputs, memory: int) -> None:
+        num_edges, operator, num_layers = inputs.edge_index.size(1), model.operator, model.num_layers or 1
+        width = max((max(weight.shape) for weight in model.parameters() if weight.dim() > 1), default=1)
+        if operator is not None:
+            width = cast("IDGNN", model).settings["hidden_channels"]
+        state, named = width * inputs.x.element_size(), operator is not None
         self.row = 8 * state + 160  # of a chunk, while a round is computed
         # Of a part of a round: its indices, and where messages differ from edge to edge the messages themselves.
-        self.message = 4 * state + 160 if not named or first.operator.takes_edge_attr else 200
+        self.message = 4 * state + 160 if operator is None or operator.takes_edge_attr else 200
         # Plain states before and after each round, the result, and the messages and sums of layers that sum.
-        sums = model.identity == "full" and named and first.operator.sums
-        arrays = model.num_layers + 2
-        if sums:
-            arrays += model.num_layers + (1 if isinstance(first.operator, LinearSumOperator) else model.num_layers)
+        arrays = num_layers + 2
+        if model.identity == "full" and operator is not None and operator.sums:
+            arrays += num_layers + (1 if isinstance(operator, LinearSumOperator) else num_layers)
         kept = arrays * inputs.num_nodes * state + (num_edges + inputs.num_nodes) * _EDGE_BYTES
         busiest = int(torch.bincount(inputs.edge_index[1], minlength=1).max()) + 1
         least = 2 * self.message * (busiest if named else num_edges)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from torch import Tensor, nn
 
-from idgnn.layers.identity_aware import IdentityAwareLayer, IdentityAwareModel, identity_aware
+from idgnn.models.identity_aware import IdentityAwareLayer, IdentityAwareModel, identity_aware
 
 
 class Chain(nn.Module):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from inspect import signature
 from typing import cast, get_args
 
 import numpy as np
@@ -20,10 +19,10 @@ from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.queries import as_queries
 from idgnn.identity.schedule import RowGraph, Schedule
 from idgnn.layers.eager import eager
-from idgnn.layers.identity_aware import IdentityAwareLayer, identity_aware
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.operator import Operator
 from idgnn.models.foreign import check_exact
+from idgnn.models.identity_aware import IdentityAwareLayer, Wrapped, identity_aware, takes
 from idgnn.models.inputs import Inputs, check_batch, given, given_with
 from idgnn.models.planner import Engine, Planner, check_engine
 from idgnn.models.prepared import Prepared
@@ -164,10 +163,12 @@ class IDGNN(Saved, nn.Module):
         first, operator = self.convs[0], self.operator
         if operator is not None:
             return operator.takes_edge_attr if name == "edge_attr" else operator.takes_edge_weight
-        layer = first.module if isinstance(first, IdentityAwareLayer) else first
-        if name == "edge_attr" and getattr(layer, "edge_dim", "") is None:  # it could, but was made without
-            return False
-        return name in signature(layer.forward).parameters
+        return first.takes(name) if isinstance(first, Wrapped) else takes(first, name)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of the weights."""
+        return self.lin_in.weight.dtype
 
     def forward(
         self,
@@ -315,7 +316,7 @@ class IDGNN(Saved, nn.Module):
             )
         if batch is not None and graph is None:
             check_batch(batch, inputs.edge_index, inputs.num_nodes)
-        check_states(inputs.x, self.in_channels, self.lin_in.weight.dtype, "model")
+        check_states(inputs.x, self.in_channels, self.dtype, "model")
         operator, weight = self.operator, inputs.edge_weight
         check_engine(engine, operator)
         if self.identity == "full":

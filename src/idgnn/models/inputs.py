@@ -13,7 +13,10 @@ from idgnn.identity.checks import check_edge_index, check_edge_rows, check_graph
 from idgnn.identity.identity_graph import IdentityGraph
 
 if TYPE_CHECKING:
+    from idgnn.models.identity_aware import IdentityAwareModel
     from idgnn.models.idgnn import IDGNN
+
+    Encoder = IDGNN | IdentityAwareModel
 
 
 @dataclass(frozen=True)
@@ -42,16 +45,17 @@ def given(x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, edge_weight: 
     return Inputs(x, edge_index if edge_index.dtype == torch.long else edge_index.long(), edge_attr, edge_weight)
 
 
-def of_data(data: Data, model: IDGNN, device: torch.device) -> Inputs:
+def of_data(data: Data, model: Encoder, device: torch.device) -> Inputs:
     """A graph with what the layers take of its edges, on a device. One without features gets the feature 1."""
-    num_nodes, weight = check_graph(data), model.lin_in.weight
+    num_nodes = check_graph(data)
     x = data.x
     if x is None and model.in_channels == 1:
-        x = torch.ones(num_nodes, 1, dtype=weight.dtype)
+        x = torch.ones(num_nodes, 1, dtype=model.dtype)
     taken = (data.get(name) if model.takes(name) else None for name in ("edge_attr", "edge_weight"))
     parts: tuple[Any, ...] = (x, data.edge_index, *taken)  # if there is no x, `given` says so
     inputs = given(*(part.to(device) if isinstance(part, Tensor) else part for part in parts))
-    check_states(inputs.x, model.in_channels, weight.dtype, "model")
+    if model.in_channels is not None:
+        check_states(inputs.x, model.in_channels, model.dtype, "model")
     model.check_layers(inputs)
     return inputs
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
@@ -20,12 +20,12 @@ from idgnn.identity.identity_graph import identity_graph
 from idgnn.identity.neighborhood import Caps, neighborhood
 from idgnn.identity.queries import Queries, as_queries
 from idgnn.identity.schedule import RowGraph, Schedule, make_schedule, plain_schedule, used_edges
-from idgnn.layers.identity_conv import IdentityConv
 from idgnn.models.inputs import Inputs, of_data
 from idgnn.models.prepared import Prepared
 
 if TYPE_CHECKING:
     from idgnn.models.idgnn import IDGNN
+    from idgnn.models.inputs import Encoder
 
 # The cones of all roots are found once and kept if they take at most this share of the memory that is free.
 _TABLE_SHARE = 0.125
@@ -44,29 +44,34 @@ class LargeGraph:
         roots: Nodes that will be queried under their own colors, again and again; their cones are found once.
     """
 
-    def __init__(self, model: IDGNN, data: Data, roots: Tensor | None = None) -> None:
+    def __init__(self, model: Encoder, data: Data, roots: Tensor | None = None) -> None:
+        if not hasattr(model, "check_layers"):
+            raise ValueError(
+                f"the network is a {type(model).__name__}, expected an IDGNN or a model that idgnn.identity_aware "
+                "returned."
+            )
         self._set_up(model, of_data(data, model, torch.device("cpu")), roots)
 
     @classmethod
-    def of_inputs(cls, model: IDGNN, inputs: Inputs) -> LargeGraph:
+    def of_inputs(cls, model: Encoder, inputs: Inputs) -> LargeGraph:
         """Of a graph that was checked, on any device."""
         graph = cls.__new__(cls)
         graph._set_up(model, inputs, None)
         return graph
 
-    def _set_up(self, model: IDGNN, inputs: Inputs, roots: Tensor | None) -> None:
-        first, edge_index, self.num_nodes = model.convs[0], inputs.edge_index, inputs.num_nodes
-        self.num_layers, self.identity = model.num_layers, model.identity
-        self.named = isinstance(first, IdentityConv)
+    def _set_up(self, model: Encoder, inputs: Inputs, roots: Tensor | None) -> None:
+        operator, edge_index, self.num_nodes = model.operator, inputs.edge_index, inputs.num_nodes
+        self.num_layers, self.identity = model.num_layers or 1, model.identity
+        self.named = operator is not None
         self.edge_index, self.edge_attr, self.weight = edge_index, inputs.edge_attr, inputs.edge_weight
         self.self_loops, self.sums = False, False
-        if isinstance(first, IdentityConv):
-            operator = first.operator
+        if operator is not None:
             self.self_loops, self.sums = operator.self_loops, operator.sums
             self.weight = operator.edge_values(edge_index, self.num_nodes, inputs.edge_weight, inputs.x.dtype)
         self.graph = IndexedGraph(edge_index, self.num_nodes, self.self_loops)
         self.x = inputs.x
         if self.identity == "fast":
+            model = cast("IDGNN", model)
             counts = cycle_features(edge_index, self.num_nodes, model.cycle_length, model.cycle_scale)
             self.x = torch.cat([self.x, counts.to(self.x)], dim=-1)
         self.table = None

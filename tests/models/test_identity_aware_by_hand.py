@@ -9,8 +9,8 @@ from torch import nn
 from torch_geometric.nn import GCNConv, SAGEConv
 from torch_geometric.utils import scatter, softmax
 
-from idgnn.layers.identity_aware import identity_aware
-from tests.layers.wrapped import EDGES, NUM_NODES, PNA, features
+from idgnn.models.identity_aware import identity_aware
+from tests.models.wrapped import EDGES, NUM_NODES, PNA, features
 
 pytestmark = pytest.mark.usefixtures("double")
 

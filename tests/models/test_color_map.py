@@ -9,8 +9,8 @@ from torch import nn
 from torch.nn.functional import relu
 from torch_geometric.nn import GCNConv, SAGEConv
 
-from idgnn.layers.wrapping.color_map import ColorMap, source_channels
-from tests.layers.wrapped import Mean
+from idgnn.models.wrapping.color_map import ColorMap, source_channels
+from tests.models.wrapped import Mean
 
 pytestmark = pytest.mark.usefixtures("double")
 

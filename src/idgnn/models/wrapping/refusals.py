@@ -9,7 +9,7 @@ from torch import nn
 from torch_geometric.nn import MessagePassing
 
 from idgnn.layers.identity_conv import IdentityConv
-from idgnn.layers.wrapping.trace import Trace
+from idgnn.models.wrapping.trace import Trace
 
 # How many hops a layer sees at once. One hop is one round of Eq. 3; with more the color would have to act in between.
 _HOPS: dict[str, Callable[[Any], int]] = {

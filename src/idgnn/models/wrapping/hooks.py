@@ -3,7 +3,7 @@ r"""Coloring what a PyG layer sends and nothing else: the heterogeneous message 
 A colored node's *message* comes from :math:`\mathbf{W}_1 \mathbf{h} + \mathbf{b}_1`; the state that a node brings to
 its own AGG stays as it is. So a layer needs two versions of its input, one to send and one to receive with. There are
 three routes, and which of them is exact for a layer is decided at its first colored call
-(:mod:`idgnn.layers.wrapping.examine`):
+(:mod:`idgnn.models.wrapping.examine`):
 
 * *rows*: the layer is run up to its call of `propagate` on the mapped states of the colored rows alone. In the real
   run, on the plain states, what `propagate` reads from the source of an edge is replaced for the colored rows.
@@ -24,10 +24,10 @@ from torch_geometric import EdgeIndex
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
-from idgnn.layers.wrapping.calls import Calls, Captured, ColoredRows, Frame, Trim, is_edges
-from idgnn.layers.wrapping.color_map import ColorMap
-from idgnn.layers.wrapping.examine import examine
-from idgnn.layers.wrapping.layer_call import LayerCall, Route, requested, rows_call, sent_names
+from idgnn.models.wrapping.calls import Calls, Captured, ColoredRows, Frame, Trim, is_edges
+from idgnn.models.wrapping.color_map import ColorMap
+from idgnn.models.wrapping.examine import examine
+from idgnn.models.wrapping.layer_call import LayerCall, Route, requested, rows_call, sent_names
 
 
 class LayerHooks:

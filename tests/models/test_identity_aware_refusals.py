@@ -15,8 +15,8 @@ from torch_geometric.utils import scatter
 
 from idgnn import IDGNN
 from idgnn.identity.identity_graph import identity_graph
-from idgnn.layers.identity_aware import identity_aware
-from tests.layers.wrapped import EDGES, NOT_COLORED, NUM_NODES, features
+from idgnn.models.identity_aware import identity_aware
+from tests.models.wrapped import EDGES, NOT_COLORED, NUM_NODES, features
 
 pytestmark = pytest.mark.usefixtures("double")
 

@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_leaves
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
-from idgnn.layers.wrapping.storage import StorageDict
+from idgnn.models.wrapping.storage import StorageDict
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GCNConv, GraphConv, JumpingKnowledge, MessagePassing, SAGEConv
 from torch_geometric.utils import scatter
 
-from idgnn.layers.identity_aware import identity_aware
-from tests.layers.wrapped import EDGES, NUM_NODES, PNA, Mean, assert_exact, drawn, features, one_copy_per_query
+from idgnn.models.identity_aware import identity_aware
+from tests.models.wrapped import EDGES, NUM_NODES, PNA, Mean, assert_exact, drawn, features, one_copy_per_query
 
 pytestmark = pytest.mark.usefixtures("double")
 

@@ -20,15 +20,15 @@ from torch.utils._pytree import tree_leaves
 from torch_geometric.data import Data
 
 from idgnn.identity.identity_graph import IdentityGraph, UnreachedColorWarning, identity_graph
-from idgnn.layers.wrapping.arguments import ModelCall, rows_of
-from idgnn.layers.wrapping.calls import ColoredRows, Context
-from idgnn.layers.wrapping.color_map import ColorMap
-from idgnn.layers.wrapping.examine import close
-from idgnn.layers.wrapping.lifting import lift
-from idgnn.layers.wrapping.plan import Plan, Rounds, trimmed_plan
+from idgnn.models.wrapping.arguments import ModelCall, rows_of
+from idgnn.models.wrapping.calls import ColoredRows, Context
+from idgnn.models.wrapping.color_map import ColorMap
+from idgnn.models.wrapping.examine import close
+from idgnn.models.wrapping.lifting import lift
+from idgnn.models.wrapping.plan import Plan, Rounds, trimmed_plan
 
 if TYPE_CHECKING:
-    from idgnn.layers.identity_aware import IdentityAwareModel
+    from idgnn.models.identity_aware import IdentityAwareModel
 
 
 def verify(model: IdentityAwareModel, call: ModelCall, num_layers: int, rounds: Rounds | None) -> bool:

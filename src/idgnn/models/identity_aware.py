@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from inspect import signature
 from pathlib import Path
 from typing import Any, Self, overload
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -20,17 +21,20 @@ from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph
 from idgnn.identity.kept import Kept
+from idgnn.identity.schedule import RowGraph
 from idgnn.layers.eager import eager
-from idgnn.layers.wrapping.arguments import ModelCall, rows_of
-from idgnn.layers.wrapping.calls import Calls, ColoredRows, Context
-from idgnn.layers.wrapping.color_map import ColorMap, source_channels
-from idgnn.layers.wrapping.hooks import LayerHooks, ReversibleParameters, remove_hooks
-from idgnn.layers.wrapping.lifting import lift, original_call
-from idgnn.layers.wrapping.plan import Plan, Rounds, trimmed_plan, whole_plan
-from idgnn.layers.wrapping.refusals import check_no_rows_of_nodes, check_takeable, check_trace
-from idgnn.layers.wrapping.roles import ArgumentRole, Roles
-from idgnn.layers.wrapping.trace import side_effect_free, trace, trial
-from idgnn.layers.wrapping.verify import verify
+from idgnn.models.inputs import Inputs, given
+from idgnn.models.prepared import Prepared
+from idgnn.models.wrapping.arguments import ModelCall, rows_of
+from idgnn.models.wrapping.calls import Calls, ColoredRows, Context
+from idgnn.models.wrapping.color_map import ColorMap, source_channels
+from idgnn.models.wrapping.hooks import LayerHooks, ReversibleParameters, remove_hooks
+from idgnn.models.wrapping.lifting import lift, original_call
+from idgnn.models.wrapping.plan import Plan, Rounds, trimmed_plan, whole_plan
+from idgnn.models.wrapping.refusals import check_no_rows_of_nodes, check_takeable, check_trace
+from idgnn.models.wrapping.roles import ArgumentRole, Roles
+from idgnn.models.wrapping.trace import side_effect_free, trace, trial
+from idgnn.models.wrapping.verify import verify
 from idgnn.writing import replacing
 
 
@@ -85,9 +89,9 @@ def identity_aware(
             f"{type(module).__name__} is identity-aware already, or holds a part that is. Give what it was made of."
         )
     check_takeable(module)
-    given: tuple[tuple[ArgumentRole, Iterable[str]], ...] = ("node", per_node), ("edge", per_edge), ("shared", shared)
+    roles: tuple[tuple[ArgumentRole, Iterable[str]], ...] = ("node", per_node), ("edge", per_edge), ("shared", shared)
     said: dict[str, ArgumentRole] = {}
-    for role, names in given:
+    for role, names in roles:
         for name in [names] if isinstance(names, str) else names:
             if said.setdefault(name, role) != role:
                 raise ValueError(
@@ -100,18 +104,23 @@ def identity_aware(
     return IdentityAwareLayer(module)
 
 
-class _Wrapped(nn.Module):
+def takes(module: nn.Module, name: str) -> bool:
+    """Whether a PyG layer or model takes an argument of this name, `edge_attr` or `edge_weight` for example."""
+    if not getattr(module, f"supports_{name}", True):  # as PyG's ready models say
+        return False
+    if name == "edge_attr" and getattr(module, "edge_dim", "") is None:  # it could, but was made without
+        return False
+    return name in signature(module.forward).parameters
+
+
+class Wrapped(nn.Module):
     """What identity-aware layers and models have in common."""
 
     module: Any
 
     def takes(self, name: str) -> bool:
         """Whether the wrapped module takes an argument of this name, `edge_attr` or `edge_weight` for example."""
-        if not getattr(self.module, f"supports_{name}", True):  # as PyG's ready models say
-            return False
-        if name == "edge_attr" and getattr(self.module, "edge_dim", "") is None:  # it could, but was made without
-            return False
-        return name in signature(self.module.forward).parameters
+        return takes(self.module, name)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the weights into a safetensors file, to be loaded into a module that is made in code."""
@@ -142,7 +151,7 @@ class _Wrapped(nn.Module):
         return self.eval()
 
 
-class IdentityAwareLayer(_Wrapped):
+class IdentityAwareLayer(Wrapped):
     """One round of heterogeneous message passing (Eq. 3) by a PyG layer. Made by :func:`identity_aware`.
 
     Called as the layer itself, with `colored` besides, which says for each row of `x` whether its messages are
@@ -182,7 +191,7 @@ class IdentityAwareLayer(_Wrapped):
         self.color.reset_parameters()
 
 
-class IdentityAwareModel(_Wrapped):
+class IdentityAwareModel(Wrapped):
     """ID-GNN-Full (Algorithm 1) by the layers of a given model. Made by :func:`identity_aware`.
 
     Called as the model itself, as `model(x, edge_index, ...)` or with a `Data`, it returns the embedding of every node
@@ -239,11 +248,75 @@ class IdentityAwareModel(_Wrapped):
         self._trimmed: set[Rounds] = set()  # chains of layers that are exact on the rows that matter
         self._kept = Kept()
 
+    identity = "full"
+    operator = None  # its layers are not ours
+    in_channels = None  # known to the model alone
+
     @property
     def num_layers(self) -> int | None:
         """The number of message-passing rounds on the longest chain through the model in its last call, `None` before
         the first one."""
         return self._num_layers
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of the weights."""
+        weights = (parameter for parameter in self.parameters() if parameter.is_floating_point())
+        return next(weights, torch.empty(0)).dtype
+
+    def check_layers(self, inputs: Inputs) -> None:
+        """Counts the rounds, and compares the model with brute force, if it was not called before."""
+        if inputs.num_nodes:
+            self._prepare(ModelCall.of(self.module, (inputs.x, inputs.edge_index), self._edge_inputs(inputs)))
+
+    @eager
+    def prepare(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        *,
+        edge_attr: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+        queries: Tensor | None = None,
+    ) -> Prepared:
+        """As :meth:`idgnn.IDGNN.prepare`: the rows that :meth:`run` runs on."""
+        inputs = given(x, edge_index, edge_attr, edge_weight)
+        self.check_layers(inputs)
+        data = Data(edge_index=inputs.edge_index, num_nodes=inputs.num_nodes)
+        rows = RowGraph.of(identity_graph(data, self._num_layers or 1, queries))
+        return Prepared(inputs.x, edge_weight, edge_attr, rows, None)
+
+    def run(self, ready: Prepared) -> Tensor:
+        """As :meth:`idgnn.IDGNN.run`: embeds what :meth:`prepare`, or a :class:`idgnn.RootLoader`, made ready."""
+        if not isinstance(ready, Prepared) or not isinstance(ready.plan, RowGraph):
+            raise ValueError("run expects what prepare returns; of a batch of RootLoader that is batch.ready.")
+        rows = ready.plan
+        edge = {"edge_attr": ready.edge_attr, "edge_weight": ready.weight}
+        options = {name: values.index_select(0, rows.edge) for name, values in edge.items() if values is not None}
+        x = ready.x.index_select(0, rows.node)
+        out = self.run_rows(x, rows.edge_index, colored=rows.colored, **options)
+        return rows_of(out, rows.node.numel(), rows.query_row, type(self.module).__name__)
+
+    def embed(
+        self,
+        data: Data,
+        roots: Tensor | Sequence[int] | np.ndarray | None = None,
+        *,
+        memory: float | str | None = None,
+        out: Tensor | np.ndarray | None = None,
+        progress: bool = False,
+    ) -> Tensor:
+        """The embeddings of a graph of any size, as :meth:`idgnn.IDGNN.embed`: `[num_roots, out]`.
+
+        The model is given `x`, `edge_index`, and `edge_attr` and `edge_weight` of the graph if it takes them.
+        """
+        from idgnn.models.embedding import embed  # which needs to know what a wrapped model is
+
+        return embed(self, data, roots, memory, out, progress)
+
+    def _edge_inputs(self, inputs: Inputs) -> dict[str, Tensor]:
+        edge = {"edge_attr": inputs.edge_attr, "edge_weight": inputs.edge_weight}
+        return {name: values for name, values in edge.items() if values is not None}
 
     def trace(self, *args: Any, **kwargs: Any) -> int:
         """The number of message-passing rounds that the model takes in this call, without side effects."""

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
-from idgnn.layers.identity_aware import IdentityAwareModel, identity_aware
-from tests.layers.wrapped import EDGES, NUM_NODES, features
+from idgnn.models.identity_aware import IdentityAwareModel, identity_aware
+from tests.models.wrapped import EDGES, NUM_NODES, features
 
 pytestmark = pytest.mark.usefixtures("double")
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from idgnn.identity.identity_graph import IdentityGraph
-from idgnn.layers.wrapping.calls import ColoredRows, Context, Trim
+from idgnn.models.wrapping.calls import ColoredRows, Context, Trim
 
 Rounds = tuple[tuple[str, int], ...]  # the layers of a chain, each with its round
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import MLP, GCNConv, MessagePassing
 from torch_geometric.nn.conv import __all__ as EVERY_CONV
 
-from idgnn.layers.identity_aware import identity_aware
+from idgnn.models.identity_aware import identity_aware
 
 WIDTH = 4
 NUM_NODES = 6

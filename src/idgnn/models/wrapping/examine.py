@@ -11,13 +11,13 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torch_geometric.nn import MessagePassing
 
-from idgnn.layers.wrapping.calls import Captured, ColoredRows, Frame, is_edges
-from idgnn.layers.wrapping.layer_call import LayerCall, Role, Route, requested, sent_names
-from idgnn.layers.wrapping.refusals import several_hops
-from idgnn.layers.wrapping.trace import trace, trial
+from idgnn.models.wrapping.calls import Captured, ColoredRows, Frame, is_edges
+from idgnn.models.wrapping.layer_call import LayerCall, Role, Route, requested, sent_names
+from idgnn.models.wrapping.refusals import several_hops
+from idgnn.models.wrapping.trace import trace, trial
 
 if TYPE_CHECKING:
-    from idgnn.layers.wrapping.hooks import LayerHooks
+    from idgnn.models.wrapping.hooks import LayerHooks
 
 
 def examine(layer: MessagePassing, hooks: LayerHooks, call: LayerCall, rows: ColoredRows) -> Route:

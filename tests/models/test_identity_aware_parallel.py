@@ -16,8 +16,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.nn import GCNConv, SAGEConv
 
-from idgnn.layers.identity_aware import IdentityAwareModel, identity_aware
-from tests.layers.wrapped import EDGES, NUM_NODES, drawn, features, one_copy_per_query
+from idgnn.models.identity_aware import IdentityAwareModel, identity_aware
+from tests.models.wrapped import EDGES, NUM_NODES, drawn, features, one_copy_per_query
 
 pytestmark = pytest.mark.usefixtures("double")
 

@@ -12,8 +12,8 @@ from torch.utils._pytree import tree_map
 from torch_geometric import EdgeIndex
 from torch_geometric.utils import is_sparse
 
-from idgnn.layers.wrapping.arguments import ModelCall
-from idgnn.layers.wrapping.examine import close
+from idgnn.models.wrapping.arguments import ModelCall
+from idgnn.models.wrapping.examine import close
 
 ArgumentRole = Literal["node", "edge", "shared"]
 

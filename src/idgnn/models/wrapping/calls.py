@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import MessagePassing
 
-from idgnn.layers.wrapping.storage import StorageDict
+from idgnn.models.wrapping.storage import StorageDict
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from idgnn.identity.identity_graph import IdentityGraph
-from idgnn.layers.wrapping.arguments import ModelCall
-from idgnn.layers.wrapping.plan import Plan
-from idgnn.layers.wrapping.roles import NAMED, Roles
+from idgnn.models.wrapping.arguments import ModelCall
+from idgnn.models.wrapping.plan import Plan
+from idgnn.models.wrapping.roles import NAMED, Roles
 
 # What PyG's ready models take to trim a sampled batch.
 _SAMPLED = ("num_sampled_nodes_per_hop", "num_sampled_edges_per_hop")
@@ -22,7 +22,7 @@ def lift(call: ModelCall, plan: Plan, roles: Roles, x: Tensor | None = None) -> 
 
     Example:
         >>> from idgnn.identity.identity_graph import identity_graph
-        >>> from idgnn.layers.wrapping.plan import whole_plan
+        >>> from idgnn.models.wrapping.plan import whole_plan
         >>> from torch_geometric.nn import SAGEConv
         >>> x, edge_index = torch.tensor([[1.0], [2.0]]), torch.tensor([[0, 1], [1, 0]])
         >>> graph = identity_graph(Data(x=x, edge_index=edge_index), num_layers=1)
