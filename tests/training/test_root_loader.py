@@ -363,7 +363,7 @@ def test_wrapped_models_answer_as_on_the_whole_graph(module):
 
 @pytest.mark.parametrize("model", ["gcn", GraphConv(1, 8)], ids=["name", "layer"])
 def test_what_is_no_network_is_refused(model):
-    with pytest.raises(ValueError, match="expected an IDGNN or a model that idgnn.identity_aware returned"):
+    with pytest.raises(ValueError, match=r"expected an IDGNN or a model that idgnn\.identity_aware returned"):
         RootLoader(ring(5), model)
 
 
