@@ -93,7 +93,7 @@ class IndexedGraph:
         key, order = torch.sort(self._target * self.num_nodes + self._source, stable=True)
         return key, self._edge[order]
 
-    @property
+    @cached_property
     def most_parallel(self) -> int:
         """The largest number of edges from one node to another."""
         key, _ = self._sorted
@@ -110,6 +110,10 @@ class IndexedGraph:
         """The edges between given pairs of nodes: for each edge the number of its pair, and its id."""
         key, edge = self._sorted
         wanted = target * self.num_nodes + source
+        if self.most_parallel <= 1:  # one search in place of two
+            first, there = contains(key, wanted)
+            pair = there.nonzero().flatten()
+            return pair, edge.index_select(0, first.index_select(0, pair))
         first = torch.searchsorted(key, wanted)
         count = torch.searchsorted(key, wanted, right=True) - first
         pair, position = spread(first, count)

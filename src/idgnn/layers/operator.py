@@ -114,8 +114,7 @@ class SumOperator(Operator):
         base = plain.total.index_select(0, exchange.base)
         total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
         if exchange.changes.source.numel():
-            # What is subtracted is negated first: it has fewer rows.
-            change = self.message(own, False) + plain.sent.neg().index_select(0, twin)
+            change = _minus_rows(self.message(own, False), plain.sent, twin)
             total = gather_sum(change, exchange.changes, edge_weight=weight, base=total)
         return self.combine(total, x, round_)
 
@@ -171,8 +170,7 @@ class LinearSumOperator(SumOperator):
         total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
         if exchange.changes.source.numel() == 0:
             return self.combine(total, x, round_)
-        # What is subtracted is negated first: it has fewer rows.
-        change = own + plain.states.neg().index_select(0, exchange.twin[: own.size(0)])
+        change = _minus_rows(own, plain.states, exchange.twin[: own.size(0)])
         change = gather_sum(change, exchange.changes, edge_weight=weight)
         if self.own_weight:
             change = torch.add(change, x.index_select(0, round_.previous), alpha=self.own_weight)
@@ -189,9 +187,16 @@ class LinearSumOperator(SumOperator):
         total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
         _, own, _ = exchange.split(x, round_)
         if exchange.changes.source.numel():
-            change = own + plain.states.neg().index_select(0, exchange.twin[: own.size(0)])
+            change = _minus_rows(own, plain.states, exchange.twin[: own.size(0)])
             total = gather_sum(self.message(change, False), exchange.changes, edge_weight=weight, base=total)
         row = round_.previous.index_select(0, arrived)
         plain_row = exchange.twin.index_select(0, row - exchange.num_plain)
         change = self.message(x.index_select(0, row) - plain.states.index_select(0, plain_row), False)
         return self.finish(total.index_add(0, arrived, change, alpha=self.own_weight))
+
+
+def _minus_rows(x: Tensor, table: Tensor, row: Tensor) -> Tensor:
+    """`x - table[row]`. Where many rows share those of a table, the table is negated first, forward and backward."""
+    if row.numel() < table.size(0):
+        return x - table.index_select(0, row)
+    return x + table.neg().index_select(0, row)
