@@ -58,7 +58,9 @@ class Predictor(Saved):
         return self.head(h, graph, num_graphs) if self.level == "graph" else self.head(h)
 
 
-def build(settings: ModelSettings, level: Level, in_channels: int, num_outputs: int, edge_dim: int | None) -> Predictor:
+def make_predictor(
+    settings: ModelSettings, level: Level, in_channels: int, num_outputs: int, edge_dim: int | None
+) -> Predictor:
     """The network that settings ask for, with the width that its budget allows.
 
     Every network is counted with its own head. The budget is that of a plain GCN with the smallest head there is: for

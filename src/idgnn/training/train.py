@@ -20,7 +20,7 @@ from idgnn.graphs.load import load
 from idgnn.graphs.schema import Schema, fit_standardization, standardize
 from idgnn.graphs.sources import FileSource, Selection
 from idgnn.models.budget import num_parameters
-from idgnn.models.predictor import Predictor, build
+from idgnn.models.predictor import Predictor, make_predictor
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.problem import TASKS, Problem, make_problem
 from idgnn.tasks.query_set import QuerySet, as_list
@@ -132,7 +132,7 @@ def _train(
         dataset, problem = replace(dataset, schema=schema), _standardized(problem, schema)
     torch.manual_seed(seed_of(settings.seed, "weights"))
     objective = problem.objective
-    model = build(settings.model, problem.level, problem.in_channels, objective.num_outputs, problem.edge_dim)
+    model = make_predictor(settings.model, problem.level, problem.in_channels, objective.num_outputs, problem.edge_dim)
     record = _record(dataset, problem)
     if isinstance(settings.data, FileSource):
         _warn_of_unused_edge_data(problem, model, settings.model.conv)
