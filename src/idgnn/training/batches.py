@@ -14,6 +14,7 @@ from torch import Tensor
 from idgnn.identity.cost import TooLargeError
 from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.schedule import Schedule
+from idgnn.models.identity_aware import IdentityAwareModel
 from idgnn.models.prepared import Prepared, PreparedGraphs
 from idgnn.tasks.query_set import QuerySet
 
@@ -53,7 +54,8 @@ class Batches:
     """Cuts batches out of a part.
 
     Which rows a network computes is worked out once for all graphs, and a batch is copied out of that
-    (:mod:`idgnn.identity.cutting`). Where that is too large for memory, every batch is worked out by itself.
+    (:mod:`idgnn.identity.cutting`). Where that is too large for memory, and for a wrapped model, every batch is worked
+    out by itself.
 
     Args:
         part: Graphs and queries, on the device.
@@ -63,6 +65,8 @@ class Batches:
     def __init__(self, part: QuerySet, encoder: Encoder) -> None:
         self.part, self.encoder = part, encoder
         self.whole: PreparedGraphs | None = None
+        if isinstance(encoder, IdentityAwareModel):  # it has no schedule to cut batches out of
+            return
         try:
             ready = self._prepare(part)
             if isinstance(ready.plan, Schedule):  # layers of the user's own have none

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from idgnn.models.idgnn import IDGNN
 from idgnn.models.large_graph import LargeGraph
 from idgnn.tasks.query_set import QuerySet
 from idgnn.training.batches import GraphBatch
 from idgnn.training.preparing import Order, Preparer
 from idgnn.training.seeds import seed_of
+
+if TYPE_CHECKING:
+    from idgnn.models.inputs import Encoder
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class RootSource:
         device: Where batches go.
     """
 
-    def __init__(self, encoder: IDGNN, workers: int, device: torch.device) -> None:
+    def __init__(self, encoder: Encoder, workers: int, device: torch.device) -> None:
         self.encoder, self.workers, self.device = encoder, workers, device
         self._held: list[tuple[QuerySet, Preparer]] = []
 
