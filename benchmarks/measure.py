@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import multiprocessing
 
-from idgnn.training.processor import processor
+from idgnn.training.environment import processor
 from idgnn.writing import write_text
 
 Arguments = ParamSpec("Arguments")

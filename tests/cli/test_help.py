@@ -67,7 +67,7 @@ def test_none_is_no_choice_in_help(verb, capsys):
         (["train", "--taks", "x"], "Unrecognized options: --taks, x"),
         (["train", "--epochs"], "Missing value for argument '--epochs'."),
         (["train", "--epochs", "0"], "epochs is 0, expected a whole number of at least 1."),
-        (["train", "--split", "folds", "--test", "0.1"], "test is for a random split"),
+        (["train", "--split", "folds", "--test", "0.1"], "which has no test part"),
         (["predict"], "Missing from idgnn predict: RUN"),
         (["reproduce", "table9"], "invalid choice 'table9' for argument 'what'. Expected one of ('list', 'table1',"),
         (["reproduce", "table2", "--jobs", "x"], "Error parsing --jobs: 'x' was given, expected a whole number."),

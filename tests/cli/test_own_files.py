@@ -226,8 +226,8 @@ def test_distances_on_a_single_graph(club):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--resume", "half", "--epochs", "500"], "Leave out all other options with --resume"),
-        ([*FILES, "--task", "node-clustering", "--seeds", "1", "1"], "all different"),
+        (["--resume", "half", "--epochs", "500"], "Leave all others out beside --resume"),
+        ([*FILES, "--task", "node-clustering", "--seeds", "1", "1"], "none of them twice"),
         ([*FILES, "--task", "node-clustering", "--seeds"], "expected at least one"),
         ([*FILES, "--task", "node-clustering", "--seeds", "0", "-1"], "[0, -1], expected whole numbers of at least 0"),
         ([*FILES, "--task", "graph-clustering"], "needs several"),
@@ -264,7 +264,7 @@ def test_an_output_that_cannot_be_written_is_one_sentence(club, capsys):
 
 
 def test_a_run_can_be_resumed_from_another_folder(club, monkeypatch):
-    from idgnn.training.record import RunFolder
+    from idgnn.training.run_folder import RunFolder
 
     main([*TRAIN, "--epochs", "1"])
     assert RunFolder(run_folder(club)).settings().data.edges == club / "edges.csv"

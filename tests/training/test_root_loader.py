@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Batch, Data
-from torch_geometric.nn import GCN, GraphConv
+from torch_geometric.nn import GAT, GCN, GCNConv, GraphConv, TransformerConv
 
 from idgnn import IDGNN, RootLoader, identity_aware
 from idgnn.identity.adjacency import incoming
@@ -20,7 +20,7 @@ from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.neighborhood import Caps, neighborhood
 from idgnn.models.large_graph import LargeGraph
 from tests.laws.graphs import EDGE_DIM, pairs, roots
-from tests.laws.networks import CHANNELS, KINDS, assert_same, encoder
+from tests.laws.networks import CHANNELS, KINDS, assert_same, encoder, randomized
 
 # Newer versions of Python warn of what pytest-xdist makes of every process.
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -217,7 +217,7 @@ def test_the_network_runs_exactly_on_the_graph_that_was_drawn(name, directed):
         large = LargeGraph(model, only_taken(kind, graph))
         caps = Caps(fanout, torch.Generator().manual_seed(7), large.self_loops)
         start = torch.tensor([3, 17, 28])
-        near = neighborhood(large.into, start, num_layers, caps)
+        near = neighborhood(large.graph.into, start, num_layers, caps)
         target = torch.repeat_interleave(near.into.degree)
         its = Data(x=graph.x[near.node], edge_index=torch.stack([near.into.neighbor, target]))
         if name == "gine":
@@ -334,11 +334,36 @@ def test_what_cannot_be_meant_is_refused(options, sentence):
         RootLoader(ring(5), IDGNN(1, 8, 4), **options)
 
 
-@pytest.mark.parametrize(
-    "model", [IDGNN(1, 8, 4, conv=GraphConv), identity_aware(GCN(1, 8, 2)), "gcn"], ids=["layer", "model", "name"]
-)
-def test_networks_of_ones_own_are_refused(model):
-    with pytest.raises(ValueError, match="batches of queries are for an IDGNN with named layers alone"):
+@pytest.mark.parametrize("pairs", [False, True], ids=["nodes", "pairs"])
+@pytest.mark.parametrize("identity", IDENTITIES)
+@pytest.mark.parametrize("conv", [GraphConv, GCNConv, TransformerConv])
+def test_layers_that_are_not_ours_answer_as_on_the_whole_graph(conv, identity, pairs):
+    graph = sparse(40, 70, directed=True)
+    data = Data(x=graph.x, edge_index=graph.edge_index)
+    model = randomized(IDGNN(CHANNELS, 8, 4, 2, conv, identity, cycle_length=4)).eval()
+    queries = torch.randint(40, (2, 15) if pairs else (15,), generator=torch.Generator().manual_seed(0))
+    found = torch.cat([model.run(batch.ready) for batch in RootLoader(data, model, queries, batch_size=4)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreachedColorWarning)
+        assert_same(found, model(data.x, data.edge_index, queries=queries), 1e-9)
+
+
+@pytest.mark.parametrize("module", [GCN(CHANNELS, 8, 2), GAT(CHANNELS, 8, 3, 4)], ids=["gcn", "gat"])
+def test_wrapped_models_answer_as_on_the_whole_graph(module):
+    graph = sparse(40, 70, directed=False)
+    model = randomized(identity_aware(module)).eval()
+    taken = {"edge_weight": graph.edge_weight} if model.takes("edge_weight") else {}
+    expected = model(graph.x, graph.edge_index, **taken)
+    data = Data(x=graph.x, edge_index=graph.edge_index, **taken)
+    found = torch.cat([model.run(batch.ready) for batch in RootLoader(data, model, batch_size=7)])
+    assert_same(found, expected, 1e-9)
+    for memory in (None, "200KiB"):
+        assert_same(model.embed(data, memory=memory), expected, 1e-9)
+
+
+@pytest.mark.parametrize("model", ["gcn", GraphConv(1, 8)], ids=["name", "layer"])
+def test_what_is_no_network_is_refused(model):
+    with pytest.raises(ValueError, match=r"expected an IDGNN or a model that idgnn\.identity_aware returned"):
         RootLoader(ring(5), model)
 
 

@@ -70,40 +70,50 @@ class IndexedGraph:
             node = torch.arange(num_nodes, device=edge.device)
             edge_index = torch.cat([edge_index[:, other], node.expand(2, -1)], dim=1)
             edge = torch.cat([edge[other], self.num_edges + node])
-        source, target = edge_index
-        self.key, order = torch.sort(target * num_nodes + source, stable=True)  # [edges]
-        source, target, edge = source[order], target[order], edge[order]
-        self.into = Adjacency(pointers(target, num_nodes), source, edge)  # sorted by target, then source
-        self._target = target
+        self._source, self._target, self._edge = *edge_index, edge
+        # Each node keeps its edges in the order in which they were given, its self-loop last.
+        self.into = group_edges(self._target, self._source, edge, num_nodes)
         self.cache: dict[str, Any] = {}  # what else is worked out once for the graph
 
     @cached_property
     def out(self) -> Adjacency:
-        """The out-neighbors of every node, sorted. Costs a sort of the edges, once."""
-        return group_edges(self.into.neighbor, self._target, self.into.edge, self.num_nodes)
+        """The out-neighbors of every node. Costs a sort of the edges, once."""
+        return group_edges(self._source, self._target, self._edge, self.num_nodes)
 
     @cached_property
     def symmetric(self) -> bool:
         """Whether every edge has its reverse, duplicates aside."""
-        reverse = (self.into.neighbor * self.num_nodes + self._target).sort().values
-        return torch.equal(self.key, reverse) or torch.equal(
-            self.key.unique_consecutive(), reverse.unique_consecutive()
-        )
+        key, _ = self._sorted
+        reverse = (self._source * self.num_nodes + self._target).sort().values
+        return torch.equal(key, reverse) or torch.equal(key.unique_consecutive(), reverse.unique_consecutive())
+
+    @cached_property
+    def _sorted(self) -> tuple[Tensor, Tensor]:
+        """The edges as numbers `target * num_nodes + source`, sorted, and their ids in that order."""
+        key, order = torch.sort(self._target * self.num_nodes + self._source, stable=True)
+        return key, self._edge[order]
+
+    @property
+    def most_parallel(self) -> int:
+        """The largest number of edges from one node to another."""
+        key, _ = self._sorted
+        return int(torch.unique_consecutive(key, return_counts=True)[1].max()) if key.numel() else 0
 
     @cached_property
     def position_of_edge(self) -> Tensor:
         """Where each edge is in the flat lists of `into`, by its id."""
-        position = torch.empty(self.num_ids, dtype=torch.long, device=self.key.device)
-        position[self.into.edge] = torch.arange(self.key.numel(), device=self.key.device)
+        position = self._edge.new_empty(self.num_ids)
+        position[self.into.edge] = torch.arange(self._edge.numel(), device=self._edge.device)
         return position
 
     def find(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """The edges between given pairs of nodes: for each edge the number of its pair, and its id."""
+        key, edge = self._sorted
         wanted = target * self.num_nodes + source
-        first = torch.searchsorted(self.key, wanted)
-        count = torch.searchsorted(self.key, wanted, right=True) - first
+        first = torch.searchsorted(key, wanted)
+        count = torch.searchsorted(key, wanted, right=True) - first
         pair, position = spread(first, count)
-        return pair, self.into.edge.index_select(0, position)
+        return pair, edge.index_select(0, position)
 
 
 def incoming(edge_index: Tensor, num_nodes: int) -> Adjacency:

@@ -122,7 +122,7 @@ def join(cones: Iterator[Cone]) -> Cone:
 
 def empty_cone(graph: IndexedGraph, num_layers: int) -> Cone:
     """No row at all: the plain network."""
-    none = graph.key[:0]
+    none = graph.into.edge[:0]
     return Cone(none, none, none, graph.num_nodes, num_layers)
 
 
@@ -309,8 +309,8 @@ def row_bounds(graph: IndexedGraph, num_layers: int, queries: Queries) -> tuple[
         return there + graph.into.walk_sums(values, behind)[queries.node]
 
     rows = bound(torch.ones_like(into)).clamp(max=max(graph.num_nodes, 1))
-    parallel = torch.unique_consecutive(graph.key, return_counts=True)[1].max() if graph.key.numel() else 0
-    return rows, torch.minimum(bound(both_ends), parallel * rows * rows), bound(into).clamp(max=graph.key.numel())
+    between = torch.minimum(bound(both_ends), graph.most_parallel * rows * rows)
+    return rows, between, bound(into).clamp(max=graph.into.edge.numel())
 
 
 def cut(cost: Tensor, limit: float) -> Iterator[tuple[int, int]]:

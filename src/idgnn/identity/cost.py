@@ -48,7 +48,7 @@ def identity_cost(data: Data, num_layers: int, queries: Tensor | None = None) ->
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
     graph = IndexedGraph(edges_of(data), num_nodes)
-    asked = as_queries(queries, num_nodes, graph.key.device)
+    asked = as_queries(queries, num_nodes, graph.into.edge.device)
     return list(_running_cost(data, graph, num_layers, asked))[-1]
 
 
@@ -67,7 +67,7 @@ def check_schedule_fits(graph: IndexedGraph, num_layers: int, queries: Queries, 
     each = _WORKING * (_ROW_BYTES + graph.into.degree * _EDGE_BYTES)
 
     def running() -> Iterator[tuple[IdentityCost, float]]:
-        rows, edges = graph.num_nodes, graph.key.numel()
+        rows, edges = graph.num_nodes, graph.into.edge.numel()
         for cone in cones(graph, num_layers, queries):
             received = graph.into.degree_of(cone.node)
             if exchange:
@@ -89,7 +89,7 @@ def _check_fits(
     working: str,
 ) -> None:
     """Compares the cost with the memory that is free: first a bound, from the bytes of a row of each node."""
-    free = free_memory(graph.key.device)
+    free = free_memory(graph.into.edge.device)
     # Every walk from a color, and every walk to a query, is counted as if it led to a row of its own.
     ahead = graph.out.walk_sums(each, num_layers // 2)[torch.unique(queries.color)]
     behind = graph.into.walk_sums(each, (num_layers - 1) // 2)[queries.node]
@@ -121,7 +121,7 @@ def check_room(rows: int, edges: int) -> None:
 
 def _running_cost(data: Data, graph: IndexedGraph, num_layers: int, queries: Queries) -> Iterator[IdentityCost]:
     """The cost of the plain rows, and after each part of the colors the cost so far."""
-    rows, edges = graph.num_nodes, graph.key.numel()
+    rows, edges = graph.num_nodes, graph.into.edge.numel()
     for cone in cones(graph, num_layers, queries):
         rows += cone.key.numel()
         edges += int(graph.into.degree_of(cone.node).sum())

@@ -168,5 +168,5 @@ def _edges(graph: IndexedGraph, edge_index: Tensor, cone: Cone) -> tuple[Tensor,
 def _answers(asked: Queries, cone: Cone) -> Tensor:
     """The row of each query; where the color is too far away to be seen, that is the plain row."""
     position, there = cone.find(asked)
-    warn_unreached(int((~there).sum()), there.numel(), cone.num_layers, stacklevel=4)
+    warn_unreached(int((~there).sum()), there.numel(), cone.num_layers, stacklevel=3)
     return torch.where(there, position + cone.num_nodes, asked.node)

@@ -173,7 +173,7 @@ def make_schedule(
 
 def plain_schedule(graph: IndexedGraph, nodes: Tensor, num_layers: int) -> Schedule:
     """The plain states of some nodes."""
-    rows = empty_cone(graph, num_layers), ChangedEdges.none(graph.key)
+    rows = empty_cone(graph, num_layers), ChangedEdges.none(graph.into.edge)
     return _Builder(graph, *rows, exchange=False, plain_known=False, gradients=True).backwards(nodes)
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from idgnn.identity.adjacency import Adjacency, IndexedGraph, distinct
+from idgnn.identity.adjacency import IndexedGraph, distinct
 from idgnn.identity.cone import ConeTable, UnreachedColorWarning, row_bounds
 from idgnn.identity.cost import check_room, free_memory
 from idgnn.identity.cycle_features import cycle_features
@@ -81,12 +80,6 @@ class LargeGraph:
             size = float(rows.sum()) * _ROW_BYTES + float(between.sum()) * _CHANGE_BYTES
             if size <= _TABLE_SHARE * free_memory(torch.device("cpu")):
                 self.table = ConeTable(self.graph, self.num_layers, colors)
-
-    @cached_property
-    def into(self) -> Adjacency:
-        """The in-neighbors of every node, its self-loop last: what is drawn from."""
-        rows = RowGraph.of_nodes(self.edge_index, self.num_nodes)
-        return rows.into(self.edge_index.size(1) if self.self_loops else None)
 
     def prepare(self, queries: Tensor, fanout: Sequence[int] = (), seed: int = 0) -> Prepared:
         """What the network runs on to answer nodes `[num_queries]` or pairs `[2, num_queries]`.
@@ -161,7 +154,7 @@ class LargeGraph:
     def _sampled(self, asked: Queries, caps: Caps) -> Prepared:
         """On the in-neighbors that were drawn alone."""
         read = asked.node if self.identity == "full" or asked.own else torch.cat([asked.node, asked.color])
-        near = neighborhood(self.into, read, self.num_layers, caps)
+        near = neighborhood(self.graph.into, read, self.num_layers, caps)
         node = near.number(asked.node)
         numbered = Queries(node, node if asked.own else near.number(asked.color))  # -1: a color outside
         schedule, places = self._schedule(near.graph(), numbered, None)

@@ -10,6 +10,8 @@ from idgnn.identity.adjacency import groups
 from idgnn.identity.schedule import Messages
 from idgnn.layers.aggregation.dispatch import kernels_on, promote_dtypes
 
+_PART = 2**14  # messages whose products are formed at a time on a CPU
+
 
 def gather_sum(
     x: Tensor,
@@ -130,8 +132,14 @@ def _products(x: Tensor, grad: Tensor, source: Tensor, ptr: Tensor) -> Tensor:
 @torch.library.custom_op("idgnn::products", mutates_args=())
 def _products_once(x: Tensor, grad: Tensor, source: Tensor, ptr: Tensor, hubs: bool) -> Tensor:
     """:func:`_products`, without a gradient of its own."""
-    kernels = kernels_on(x.device)
-    return _products(x, grad, source, ptr) if kernels is None else kernels.products(x, grad, source, ptr, hubs)
+    if kernels := kernels_on(x.device):
+        return kernels.products(x, grad, source, ptr, hubs)
+    # By parts that stay in the cache: all messages at once would be written out, twice.
+    parts = zip(source.split(_PART), groups(ptr, source.numel()).split(_PART), strict=True)
+    found = [
+        torch.linalg.vecdot(x.index_select(0, sources), grad.index_select(0, targets)) for sources, targets in parts
+    ]
+    return torch.cat(found) if found else x.new_zeros(0)
 
 
 @_products_once.register_fake
