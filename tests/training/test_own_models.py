@@ -18,6 +18,7 @@ from idgnn.training.run_settings import RunSettings, TrainOptions
 from idgnn.training.train import train
 from idgnn.training.trained import Run
 from tests.training.small_problems import QUICK, TASKS, graphs_for, settings_for
+from tests.training.two_processes import in_two
 
 
 class MyNet(nn.Module):
@@ -142,8 +143,9 @@ def test_predictions_are_the_head_on_what_the_trained_model_returns(task):
             ]
         )
     assert torch.allclose(found, expected, atol=1e-6)
-    probability = run.model.head(expected).softmax(-1)[:, 0]
-    assert run.predict(graphs, pairs, device="cpu")["probability_0"] == pytest.approx(probability.tolist(), abs=1e-5)
+    probability = run.model.head(expected).softmax(-1).t()
+    columns = [column for name, column in run.predict(graphs, pairs, device="cpu").items() if "probability" in name]
+    assert torch.allclose(torch.tensor(columns), probability, atol=1e-5)
     assert len(table["graph"]) == expected.size(0)
 
 
@@ -159,6 +161,19 @@ def test_batches_of_all_queries_train_as_batches_of_all_graphs(task):
 def test_batches_of_queries_are_prepared_by_workers_too():
     runs = [fitted("node-regression", aware("GIN"), query_batch_size=20, workers=workers) for workers in (0, 1)]
     assert [each.loss for each in runs[0].epochs] == [each.loss for each in runs[1].epochs]
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("options", [{"batch_size": 6}, {"query_batch_size": 30}])
+def test_two_processes_take_the_steps_of_one(options, tmp_path):
+    def fit(processes=None):
+        run = fitted("node-regression", aware("GIN", seed=0 if processes is None else processes.rank), **options)
+        return [epoch.loss for epoch in run.epochs], run.model.state_dict()
+
+    losses, weights = fit()
+    for found, theirs in in_two(fit, tmp_path):
+        assert found == pytest.approx(losses, abs=1e-4)
+        assert all(torch.allclose(value, weights[name], atol=1e-3) for name, value in theirs.items())
 
 
 @pytest.mark.parametrize("options", [{}, {"query_batch_size": 20}, {"keep": "best"}])
