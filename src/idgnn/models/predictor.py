@@ -152,33 +152,15 @@ def make_predictor(
     """
 
     def network(settings: ModelSettings, width: int) -> Predictor:
-        return Predictor(level, num_outputs, _encoder(settings, level, in_channels, width, edge_dim))
+        return Predictor(level, num_outputs, settings.encoder(level, in_channels, width, edge_dim).as_dict())
 
     if settings.conv == "gine" and edge_dim is None:
         raise ValueError("gine reads edge features, but the graphs have none. Use gin, or give them features.")
     width = settings.width
     if width is None:
-        plain = _encoder(replace(settings, conv="gcn", identity="none"), level, in_channels, settings.budget, None)
+        gcn = replace(settings, conv="gcn", identity="none").encoder(level, in_channels, settings.budget, None)
         with torch.device("meta"):
-            target = num_parameters(Predictor("node" if level == "pair" else level, num_outputs, plain))
+            target = num_parameters(Predictor("node" if level == "pair" else level, num_outputs, gcn.as_dict()))
         step = settings.heads if settings.conv == "gat" else 1  # its heads share the width
         width = step * match_budget(lambda steps: network(settings, step * steps), target, tolerance=0.1)
     return network(settings, width)
-
-
-def _encoder(
-    settings: ModelSettings, level: Level, in_channels: int, width: int, edge_dim: int | None
-) -> dict[str, Any]:
-    return {
-        "in_channels": in_channels,
-        "hidden_channels": width,
-        "out_channels": None,
-        "num_layers": settings.num_layers(level),
-        "conv": settings.conv,
-        "identity": settings.identity,
-        "cycle_length": settings.cycle_length,
-        "cycle_scale": settings.cycle_scale,
-        "aggr": settings.aggr,
-        "heads": settings.heads,
-        "edge_dim": edge_dim if settings.conv == "gine" else None,
-    }
