@@ -12,12 +12,14 @@ from torch_geometric.nn import GAT, GCN, GIN, GCNConv, SAGEConv
 
 from idgnn import IDGNN, identity_aware
 from idgnn.cli.train import Train
+from idgnn.models.identity_aware import IdentityAwareModel
 from idgnn.models.settings import ModelSettings
 from idgnn.training.callbacks import Callback
 from idgnn.training.run_settings import RunSettings, TrainOptions
 from idgnn.training.train import train
 from idgnn.training.trained import Run
 from tests.training.small_problems import QUICK, TASKS, graphs_for, settings_for
+from tests.training.test_roots import graph_for
 from tests.training.two_processes import in_two
 
 
@@ -155,6 +157,21 @@ def test_batches_of_all_queries_train_as_batches_of_all_graphs(task):
     whole = fitted(task, aware("GIN"), batch_size=100)
     by_query = fitted(task, aware("GIN"), query_batch_size=10_000)
     assert [epoch.steps for epoch in by_query.epochs] == [epoch.steps for epoch in whole.epochs] == [1, 1, 1]
+    assert [each.loss for each in by_query.epochs] == pytest.approx([each.loss for each in whole.epochs], abs=1e-5)
+
+
+def test_a_single_graph_is_prepared_once(monkeypatch):
+    prepared, prepare = [], IdentityAwareModel.prepare
+
+    def counted(model, x, edge_index, **options):
+        prepared.append(edge_index)
+        return prepare(model, x, edge_index, **options)
+
+    monkeypatch.setattr(IdentityAwareModel, "prepare", counted)
+    model, graph = aware("GIN"), graph_for("node-regression")
+    whole = train(graph, "node-regression", model=model, training=QUICK)
+    assert len(prepared) == 2  # for training and for validation, not in each epoch
+    by_query = train(graph, "node-regression", model=model, training=replace(QUICK, query_batch_size=60))
     assert [each.loss for each in by_query.epochs] == pytest.approx([each.loss for each in whole.epochs], abs=1e-5)
 
 
@@ -322,7 +339,7 @@ def test_graphs_with_other_features_are_refused():
         ("gin", r"model is 'gin', expected idgnn\.ModelSettings, or a model of your own"),
         (
             identity_aware(Two()),
-            r"Two returned a tuple for a node, expected one tensor of shape \[num_nodes, channels\]",
+            r"Two returns a tuple, expected one tensor of shape \[num_nodes, channels\]",
         ),
     ],
 )

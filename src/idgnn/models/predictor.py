@@ -136,8 +136,8 @@ def wrapped_predictor(encoder: IdentityAwareModel, level: Level, num_outputs: in
         h: Any = encoder.run(graph.prepare(torch.zeros(1, dtype=torch.long, device=device)))
     name = type(encoder.module).__name__
     if not isinstance(h, Tensor) or h.dim() != 2:
-        found = f"of shape {[1, *h.shape[1:]]}" if isinstance(h, Tensor) else f"a {type(h).__name__}"
-        raise ValueError(f"{name} returned {found} for a node, expected one tensor of shape [num_nodes, channels].")
+        found = f"a tensor of shape {['num_nodes', *h.shape[1:]]}" if isinstance(h, Tensor) else f"a {type(h).__name__}"
+        raise ValueError(f"{name} returns {found}, expected one tensor of shape [num_nodes, channels].")
     settings = {"own_network": name, "in_channels": x.size(1), "hidden_channels": h.size(1)}
     return Predictor(level, num_outputs, settings, wrapped=encoder)
 

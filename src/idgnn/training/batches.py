@@ -91,13 +91,20 @@ class Batches:
     def cut(self, graphs: Tensor) -> GraphBatch:
         """The batch of these graphs `[graphs]`, ids on the CPU."""
         if self.whole is None:
-            part = self.part.subset(graphs)
-            return GraphBatch(self._prepare(part), part.query_owner, part.num_graphs, part.target)
+            return self._all if self.part.num_graphs == 1 else self._batch(self.part.subset(graphs))
         ready, cut = self.whole.cut(graphs)
         target, queries = self.part.target, self.whole.queries
         if target is not None:
             target = target[graphs.to(target.device)] if self.part.level == "graph" else cut.take(target, queries)
         return GraphBatch(ready, cut.graph(queries), graphs.numel(), target)
+
+    @cached_property
+    def _all(self) -> GraphBatch:
+        """All graphs: the same batch in each epoch if there is only one."""
+        return self._batch(self.part)
+
+    def _batch(self, part: QuerySet) -> GraphBatch:
+        return GraphBatch(self._prepare(part), part.query_owner, part.num_graphs, part.target)
 
     @cached_property
     def _num_queries(self) -> Tensor:
