@@ -124,7 +124,8 @@ def incoming(edge_index: Tensor, num_nodes: int) -> Adjacency:
 
 def group_edges(by: Tensor, neighbor: Tensor, edge: Tensor, num_groups: int) -> Adjacency:
     """Edges grouped by one of their ends; each group keeps its edges in the order in which they were given."""
-    by, order = torch.sort(by, stable=True)
+    # Numbers of 32 bits are sorted in about half of the time.
+    by, order = torch.sort(by.to(torch.int32) if num_groups < 2**31 else by, stable=True)
     return Adjacency(pointers(by, num_groups), neighbor.index_select(0, order), edge.index_select(0, order))
 
 
@@ -142,7 +143,8 @@ def spread(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
 
 def pointers(index: Tensor, size: int) -> Tensor:
     """Where each of `size` groups starts and ends in a sorted `index`: `[size + 1]`."""
-    return torch.cat([index.new_zeros(1), torch.bincount(index, minlength=size).cumsum(0)])
+    count = torch.bincount(index, minlength=size)
+    return torch.cat([count.new_zeros(1), count.cumsum(0)])
 
 
 def groups(ptr: Tensor, size: int) -> Tensor:

@@ -136,9 +136,7 @@ def _products_once(x: Tensor, grad: Tensor, source: Tensor, ptr: Tensor, hubs: b
         return kernels.products(x, grad, source, ptr, hubs)
     # By parts that stay in the cache: all messages at once would be written out, twice.
     parts = zip(source.split(_PART), groups(ptr, source.numel()).split(_PART), strict=True)
-    found = [
-        torch.linalg.vecdot(x.index_select(0, sources), grad.index_select(0, targets)) for sources, targets in parts
-    ]
+    found = [(x.index_select(0, sources) * grad.index_select(0, targets)).sum(-1) for sources, targets in parts]
     return torch.cat(found) if found else x.new_zeros(0)
 
 
