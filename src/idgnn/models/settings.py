@@ -21,7 +21,7 @@ class LayerOptions:
     heads: int = 1
     """Attention heads of gat."""
     cycle_length: int = 10
-    """How many counts the fast version is fed with."""
+    """Number of closed-walk counts that the fast version adds to the features."""
     cycle_scale: CycleScale = "log"
     """Their scale: logarithm, the counts as they are, or return probabilities of the random walk."""
 

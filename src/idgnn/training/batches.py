@@ -76,16 +76,16 @@ class Batches:
 
     @property
     def num_items(self) -> int:
-        """What is dealt into batches: the graphs."""
+        """The number of graphs, which are assigned to batches."""
         return self.part.num_graphs
 
     def count(self, graphs: Tensor) -> int:
         """How many answers a batch of these graphs has."""
         return graphs.numel() if self.part.level == "graph" else int(self._num_queries[graphs].sum())
 
-    def each(self, deals: Sequence[Tensor], draw: int = 0) -> Iterator[GraphBatch]:
-        """A batch of each of several lots of graphs; nothing is drawn for it."""
-        for graphs in deals:
+    def each(self, assigned: Sequence[Tensor], seed: int = 0) -> Iterator[GraphBatch]:
+        """A batch for each group of graphs; nothing in it is random."""
+        for graphs in assigned:
             yield self.cut(graphs)
 
     def cut(self, graphs: Tensor) -> GraphBatch:
