@@ -12,6 +12,7 @@ from torch_geometric.nn import GAT, GCN, GIN, GCNConv, SAGEConv
 
 from idgnn import IDGNN, identity_aware
 from idgnn.cli.train import Train
+from idgnn.graphs.sources import FileSource
 from idgnn.models.identity_aware import IdentityAwareModel
 from idgnn.models.settings import ModelSettings
 from idgnn.training.callbacks import Callback
@@ -320,6 +321,20 @@ def test_widths_that_are_found_at_the_first_call(tmp_path):
     again = Run.load(tmp_path, model=identity_aware(GCN(-1, 8, num_layers=2)))
     graphs = graphs_for("node-regression", 3, seed=9)
     assert again.predict(graphs, device="cpu") == run.predict(graphs, device="cpu")
+
+
+def test_files_are_read_and_edge_features_that_the_model_does_not_take_are_reported(tmp_path):
+    edges = [(i, (i + step) % 24) for i in range(24) for step in (1, 2)]
+    rows = "".join(f"p{a},p{b},{a / 24}\n" for a, b in edges)
+    (tmp_path / "edges.csv").write_text(f"source,target,length\n{rows}")
+    kinds = "".join(f"p{i},{'cat' if i % 3 else 'dog'},{i}\n" for i in range(24))
+    (tmp_path / "nodes.csv").write_text(f"id,kind,age\n{kinds}")
+    files = FileSource(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="kind")
+    model = identity_aware(GIN(1, 8, num_layers=2))
+    with pytest.warns(UserWarning, match="the edges have features, which GIN does not take: edge_attr"):
+        run = train(files, "node-classification", model=model, training=QUICK, folder=tmp_path / "run")
+    again = Run.load(tmp_path / "run", model=model)
+    assert again.schema == run.schema and set(again.classes) == {"cat", "dog"}
 
 
 def test_graphs_with_other_features_are_refused():
