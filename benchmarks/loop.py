@@ -21,7 +21,7 @@ from torch import multiprocessing
 
 from benchmarks.measure import write_record
 from idgnn.graphs.load import load
-from idgnn.models.predictor import build
+from idgnn.models.predictor import make_predictor
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.problem import make_problem
 from idgnn.tasks.task_settings import TaskSettings
@@ -122,7 +122,7 @@ def worker(number: int, barrier, results, loop: Loop) -> None:
     found = {}
     for identity in NAMES:
         settings = ModelSettings(loop.conv, identity)  # type: ignore[arg-type]
-        model = build(settings, problem.level, problem.in_channels, problem.objective.num_outputs, None)
+        model = make_predictor(settings, problem.level, problem.in_channels, problem.objective.num_outputs, None)
         trainer = Trainer(model, problem, options)
         for _ in range(reshuffle_every + 1):  # until the graphs were dealt into new batches
             trainer.train_epoch()

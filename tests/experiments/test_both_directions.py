@@ -5,7 +5,7 @@ import torch
 
 from idgnn.experiments.pair_variants import build_both_directions
 from idgnn.models.budget import num_parameters
-from idgnn.models.predictor import build as build_predictor
+from idgnn.models.predictor import make_predictor
 from idgnn.models.settings import ModelSettings
 from tests.experiments.variants import answers, asked, prepared_alone, scores, settings
 from tests.training.small_problems import problem_for
@@ -32,7 +32,7 @@ def test_it_is_the_mean_of_the_predictions_of_id_gnn_full_for_both_directions(co
     problem = problem_for("link-prediction")
     settings_ = replace(SMALL, conv=conv)
     model, part = network(problem, settings_), asked(problem)
-    full = build_predictor(settings_, "pair", problem.in_channels, problem.objective.num_outputs, None).double()
+    full = make_predictor(settings_, "pair", problem.in_channels, problem.objective.num_outputs, None).double()
     full.load_state_dict(model.state_dict())  # it has the same parameters
     turned = replace(part, queries=part.queries.flip(0))
     ahead, back = answers(full, part), answers(full, turned)
@@ -50,7 +50,7 @@ def test_a_batch_that_is_cut_out_gives_what_its_graphs_give():
 def test_it_has_the_budget_of_id_gnn_full():
     problem = problem_for("link-prediction")
     model = ModelSettings(identity="full", budget=64)
-    full = build_predictor(model, "pair", problem.in_channels, problem.objective.num_outputs, None)
+    full = make_predictor(model, "pair", problem.in_channels, problem.objective.num_outputs, None)
     assert num_parameters(network(problem, model)) == num_parameters(full)
 
 

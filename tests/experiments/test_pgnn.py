@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 
 from idgnn.experiments.pgnn import anchor_sets, build_pgnn, find_anchors
 from idgnn.models.budget import num_parameters
-from idgnn.models.predictor import build as build_predictor
+from idgnn.models.predictor import make_predictor
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.query_set import QuerySet
 from idgnn.training.seeds import generator_of
@@ -110,7 +110,7 @@ def test_the_seed_decides_the_anchors():
 def test_it_has_as_many_parameters_as_the_other_models():
     problem = problem_for("link-prediction")
     model = ModelSettings(identity="none", budget=64)
-    gcn = build_predictor(model, "pair", problem.in_channels, 1, None)
+    gcn = make_predictor(model, "pair", problem.in_channels, 1, None)
     ours, theirs = num_parameters(network(problem, model)), num_parameters(gcn)
     assert abs(ours - theirs) < 0.03 * theirs
 

@@ -26,7 +26,7 @@ def test_ego_networks_give_the_same_predictions(data_dir, ego, other):
     """So that what is timed is the same network."""
     part = run_time._batch("ENZYMES", 6, seed=0)
     settings = run_time.ModelSettings(conv="gcn", identity=run_time._IDENTITY[ego])
-    model = run_time.build(settings, "graph", part.x.size(1), 6, None).eval()
+    model = run_time.make_predictor(settings, "graph", part.x.size(1), 6, None).eval()
     one, two = (run_time._ready(model, part, ego=each) for each in (True, False))
     assert one.plan.node.numel() > two.plan.node.numel()
     torch.testing.assert_close(model(one, part.owner, 6), model(two, part.owner, 6), rtol=1e-4, atol=1e-5)

@@ -4,7 +4,7 @@ import torch
 from idgnn import walk_counts
 from idgnn.experiments.pair_variants import build_walks
 from idgnn.models.budget import num_parameters
-from idgnn.models.predictor import build as build_predictor
+from idgnn.models.predictor import make_predictor
 from idgnn.models.settings import ModelSettings
 from tests.experiments.variants import answers, asked, double, prepared_alone, scores, settings
 from tests.training.small_problems import problem_for
@@ -56,7 +56,7 @@ def test_the_walks_of_a_pair_matter(task):
 def test_it_has_as_many_parameters_as_the_other_models(conv):
     problem = problem_for("link-prediction")
     model = ModelSettings(conv=conv, identity="fast", budget=64)
-    others = build_predictor(model, "pair", problem.in_channels, problem.objective.num_outputs, None)
+    others = make_predictor(model, "pair", problem.in_channels, problem.objective.num_outputs, None)
     ours, theirs = num_parameters(network(problem, model)), num_parameters(others)
     assert abs(ours - theirs) < 0.03 * theirs
 

@@ -10,7 +10,7 @@ from torch_geometric.data import Batch
 from idgnn import IDGNN
 from idgnn.models.budget import num_parameters
 from idgnn.models.heads import GraphHead, NodeHead
-from idgnn.models.predictor import Predictor, build
+from idgnn.models.predictor import Predictor, make_predictor
 from idgnn.models.settings import ModelSettings
 from tests.models.small_graphs import CONVS, IDENTITIES, PAIRS, edge_of, ladder
 
@@ -30,20 +30,20 @@ def plain_gcn(level: str, width: int = 256, num_layers: int = 3) -> int:
 @pytest.mark.parametrize("conv", CONVS)
 def test_every_network_has_the_parameters_of_a_plain_gcn_within_one_percent(conv, identity, level):
     settings = ModelSettings(conv=conv, identity=identity)
-    found = num_parameters(build(settings, level, 1, OUTPUTS, edge_dim=2))
+    found = num_parameters(make_predictor(settings, level, 1, OUTPUTS, edge_dim=2))
     expected = plain_gcn(level, num_layers=5 if level == "pair" else 3)
     assert abs(found - expected) <= 0.01 * expected
 
 
 @pytest.mark.parametrize("level", ["node", "graph"])
 def test_the_reference_is_the_plain_gcn_itself(level):
-    model = build(ModelSettings(conv="gcn", identity="none"), level, 1, OUTPUTS, None)
+    model = make_predictor(ModelSettings(conv="gcn", identity="none"), level, 1, OUTPUTS, None)
     assert model.settings["encoder"]["hidden_channels"] == 256
     assert num_parameters(model) == plain_gcn(level)
 
 
 def test_the_conditional_embedding_of_a_pair_is_read_by_one_linear_layer_and_two_embeddings_by_an_mlp():
-    full, plain = (build(ModelSettings(identity=each), "pair", 1, OUTPUTS, None) for each in ("full", "none"))
+    full, plain = (make_predictor(ModelSettings(identity=each), "pair", 1, OUTPUTS, None) for each in ("full", "none"))
     assert [tuple(p.shape) for p in full.head.parameters()] == [(OUTPUTS, full.encoder.pair_channels), (OUTPUTS,)]
     assert tuple(next(plain.head.parameters()).shape) == (256, 2 * plain.settings["encoder"]["hidden_channels"])
 
@@ -51,16 +51,16 @@ def test_the_conditional_embedding_of_a_pair_is_read_by_one_linear_layer_and_two
 @pytest.mark.parametrize("heads", [2, 3, 8])
 @pytest.mark.parametrize("identity", IDENTITIES)
 def test_attention_heads_share_the_width(identity, heads):
-    model = build(ModelSettings(conv="gat", identity=identity, heads=heads), "node", 1, OUTPUTS, None)
+    model = make_predictor(ModelSettings(conv="gat", identity=identity, heads=heads), "node", 1, OUTPUTS, None)
     assert model.settings["encoder"]["hidden_channels"] % heads == 0
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_width_is_taken_as_given(level):
-    model = build(ModelSettings(width=20, budget=256), level, 1, OUTPUTS, None)
+    model = make_predictor(ModelSettings(width=20, budget=256), level, 1, OUTPUTS, None)
     assert model.settings["encoder"]["hidden_channels"] == 20
     assert model.encoder.num_layers == (5 if level == "pair" else 3)
-    assert build(ModelSettings(width=20, layers=2), level, 1, OUTPUTS, None).encoder.num_layers == 2
+    assert make_predictor(ModelSettings(width=20, layers=2), level, 1, OUTPUTS, None).encoder.num_layers == 2
 
 
 def answer(model: Predictor, level: str) -> torch.Tensor:
@@ -80,7 +80,7 @@ def answer(model: Predictor, level: str) -> torch.Tensor:
 @pytest.mark.parametrize("conv", CONVS)
 def test_a_saved_network_answers_as_before(tmp_path, conv, identity, level):
     settings = ModelSettings(conv=conv, identity=identity, width=12, cycle_length=4, cycle_scale="walk")
-    model = build(settings, level, 3, OUTPUTS, edge_dim=2)
+    model = make_predictor(settings, level, 3, OUTPUTS, edge_dim=2)
     for norm in model.encoder.norms:
         norm.module.running_mean.normal_()
     expected = answer(model, level)
@@ -94,7 +94,7 @@ def test_a_saved_network_answers_as_before(tmp_path, conv, identity, level):
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("identity", IDENTITIES)
 def test_an_answer_depends_on_its_own_graph_alone(identity, level):
-    model = build(ModelSettings(identity=identity, width=12), level, 3, OUTPUTS, None).eval()
+    model = make_predictor(ModelSettings(identity=identity, width=12), level, 3, OUTPUTS, None).eval()
     together, alone = answer(model, level), []
     for data in (ladder(4), ladder(5, seed=1)):
         ready = model.encoder.prepare(data.x, data.edge_index, queries=PAIRS if level == "pair" else None)
@@ -118,4 +118,4 @@ def test_settings_below_one_are_refused(name):
 
 def test_a_budget_that_no_width_meets_is_refused():
     with pytest.raises(ValueError, match="no width gives"):
-        build(ModelSettings(conv="gat", heads=64, budget=20), "node", 1, OUTPUTS, None)
+        make_predictor(ModelSettings(conv="gat", heads=64, budget=20), "node", 1, OUTPUTS, None)

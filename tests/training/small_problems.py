@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from idgnn.graphs.dataset import Dataset
-from idgnn.models.predictor import Predictor, build
+from idgnn.models.predictor import Predictor, make_predictor
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.problem import Problem, make_problem
 from idgnn.tasks.task_settings import TaskSettings
@@ -51,7 +51,7 @@ def trainer_for(
 
 def network_for(problem: Problem, model: ModelSettings = SMALL, seed: int = 0) -> Predictor:
     torch.manual_seed(seed)
-    return build(model, problem.level, problem.in_channels, problem.objective.num_outputs, problem.edge_dim)
+    return make_predictor(model, problem.level, problem.in_channels, problem.objective.num_outputs, problem.edge_dim)
 
 
 def weights(trainer: Trainer) -> dict[str, torch.Tensor]:

@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from idgnn.identity.cost import TooLargeError
-from idgnn.models.predictor import build
+from idgnn.models.predictor import make_predictor
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.query_set import QuerySet, stack
 from idgnn.training import batches as module
@@ -45,7 +45,9 @@ def part_of(asked: str) -> QuerySet:
 
 def network(part: QuerySet, conv: str = "gcn", identity: str = "full"):
     heads = 2 if conv == "gat" else 1
-    model = build(ModelSettings(conv=conv, identity=identity, width=8, layers=3, heads=heads), part.level, 2, 4, 3)
+    model = make_predictor(
+        ModelSettings(conv=conv, identity=identity, width=8, layers=3, heads=heads), part.level, 2, 4, 3
+    )
     for norm in model.encoder.norms:
         norm.module.running_mean.normal_()
         norm.module.running_var.uniform_(0.5, 2)

@@ -97,8 +97,8 @@ def test_graphs_are_reshuffled_every_few_epochs(monkeypatch):
         seen.clear()
     for epoch in epochs:
         assert sorted(chain(*epoch)) == list(range(problem.train.num_graphs))
-    dealt = [set(epoch) for epoch in epochs]
-    assert dealt[0] == dealt[1] == dealt[2] != dealt[3] == dealt[4] == dealt[5]
+    assigned = [set(epoch) for epoch in epochs]
+    assert assigned[0] == assigned[1] == assigned[2] != assigned[3] == assigned[4] == assigned[5]
     assert len({tuple(epoch) for epoch in epochs[:3]}) > 1, "the batches come in another order"
 
 

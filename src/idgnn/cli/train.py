@@ -70,7 +70,13 @@ class Train:
         if self.resume is not None:
             if replace(self, resume=None, track=None) != Train():
                 raise ValueError("a run that is resumed has its own settings. Leave all others out beside --resume.")
-            return [(RunFolder(self.resume).settings(), self.resume)]
+            settings = RunFolder(self.resume).settings()
+            if settings.own_network is not None:
+                raise ValueError(
+                    f"the run trains {settings.own_network}, a model of your own. Resume it in Python: idgnn.train("
+                    f"..., model=idgnn.identity_aware({settings.own_network}(...)), folder=..., resume=True)."
+                )
+            return [(settings, self.resume)]
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise ValueError(f"seeds are {list(self.seeds)}, expected at least one, and none of them twice.")
         if min(self.seeds) < 0:

@@ -112,10 +112,10 @@ def _network(job: TrainJob, problem: Problem) -> Any:
     """The network of a variant."""
     settings = job.settings
     if job.variant == "idgnn":
-        from idgnn.models.predictor import build
+        from idgnn.models.predictor import make_predictor
 
         outputs = problem.objective.num_outputs
-        return build(settings.model, problem.level, problem.in_channels, outputs, problem.edge_dim)
+        return make_predictor(settings.model, problem.level, problem.in_channels, outputs, problem.edge_dim)
     if job.variant == "released":
         from idgnn.experiments.released import build_released as build_variant
     elif job.variant == "walks":

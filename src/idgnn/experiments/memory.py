@@ -15,7 +15,7 @@ from idgnn.graphs.load import load
 from idgnn.identity.ego import ego_networks
 from idgnn.identity.identity_graph import identity_graph
 from idgnn.identity.schedule import RowGraph, Schedule, trimmed, whole
-from idgnn.models.predictor import Predictor, build
+from idgnn.models.predictor import Predictor, make_predictor
 from idgnn.models.prepared import Prepared
 from idgnn.models.settings import ModelSettings
 
@@ -81,7 +81,7 @@ def num_states(ready: Prepared) -> int:
 
 def _network(identity: Any, in_channels: int, device: str) -> Predictor:
     torch.manual_seed(0)
-    return build(ModelSettings(conv="gcn", identity=identity), "node", in_channels, 2, None).to(device)
+    return make_predictor(ModelSettings(conv="gcn", identity=identity), "node", in_channels, 2, None).to(device)
 
 
 def _full(model: Predictor, graph: Data, roots: Tensor, ego: bool) -> Prepared:

@@ -18,8 +18,7 @@ from idgnn.identity.walk_counts import walk_counts
 from idgnn.models.budget import match_budget, num_parameters
 from idgnn.models.heads import PairHead
 from idgnn.models.idgnn import IDGNN
-from idgnn.models.predictor import Predictor
-from idgnn.models.predictor import build as build_predictor
+from idgnn.models.predictor import Predictor, make_predictor
 from idgnn.models.prepared import Prepared
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.problem import Problem
@@ -72,7 +71,7 @@ def build_walks(settings: RunSettings, problem: Problem) -> WalkPredictor:
         )
 
     def network(width: int) -> WalkPredictor:
-        plain = build_predictor(replace(model, width=width), "pair", problem.in_channels, outputs, problem.edge_dim)
+        plain = make_predictor(replace(model, width=width), "pair", problem.in_channels, outputs, problem.edge_dim)
         return WalkPredictor(outputs, plain.settings["encoder"])
 
     if model.width is not None:
@@ -83,12 +82,12 @@ def build_walks(settings: RunSettings, problem: Problem) -> WalkPredictor:
 def pair_budget(settings: ModelSettings, in_channels: int, num_outputs: int) -> int:
     """Parameters of a network for pairs: those of a plain GCN with one linear layer as a head.
 
-    :func:`idgnn.models.predictor.build` matches the same number.
+    :func:`idgnn.models.predictor.make_predictor` matches the same number.
     """
     layers = settings.num_layers("pair")
     gcn = replace(settings, conv="gcn", identity="none", width=settings.budget, layers=layers)
     with torch.device("meta"):
-        return num_parameters(build_predictor(gcn, "node", in_channels, num_outputs, None))
+        return num_parameters(make_predictor(gcn, "node", in_channels, num_outputs, None))
 
 
 class BothEncoder(IDGNN):
@@ -131,5 +130,5 @@ def build_both_directions(settings: RunSettings, problem: Problem) -> BothPredic
             f"the task is about a {problem.level} and identity is {model.identity!r}, expected a task on pairs and "
             "'full': both directions of a conditional embedding are read."
         )
-    full = build_predictor(model, "pair", problem.in_channels, outputs, problem.edge_dim)
+    full = make_predictor(model, "pair", problem.in_channels, outputs, problem.edge_dim)
     return BothPredictor(outputs, full.settings["encoder"])

@@ -17,7 +17,7 @@ from idgnn.graphs.load import load
 from idgnn.identity.ego import ego_networks
 from idgnn.identity.schedule import whole
 from idgnn.models.budget import num_parameters
-from idgnn.models.predictor import Predictor, build
+from idgnn.models.predictor import Predictor, make_predictor
 from idgnn.models.prepared import Prepared
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.labeled_queries import labeled_queries
@@ -56,7 +56,7 @@ def measure_run_time(arguments: Mapping[str, int | str], seed: int, device: str)
     for name in RUN_TIME_ROWS:
         torch.manual_seed(seed)
         settings = ModelSettings(conv="gcn", identity=_IDENTITY[name])
-        model = build(settings, "graph", part.x.size(1), objective.num_outputs, None).to(device)
+        model = make_predictor(settings, "graph", part.x.size(1), objective.num_outputs, None).to(device)
         models[name], calls[name] = model, _call(model, _ready(model, part, ego=name.endswith("-ego")), part, objective)
     result: dict[str, Any] = {
         "device": device,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from idgnn.models.inputs import Inputs, check_batch, given, given_with
 from idgnn.models.planner import Engine, Planner, check_engine
 from idgnn.models.prepared import Prepared
 from idgnn.models.saving import Saved
+from idgnn.models.settings import EncoderConfig
 
 _CHECKED_EDGES = 64  # on which layers that are not ours are compared with brute force
 
@@ -67,32 +68,32 @@ class IDGNN(Saved, nn.Module):
         in_channels: int,
         hidden_channels: int,
         out_channels: int | None,
-        num_layers: int = 3,
-        conv: ConvName | Callable[[int, int], nn.Module] = "gcn",
-        identity: Identity = "full",
+        num_layers: int = EncoderConfig.num_layers,
+        conv: ConvName | Callable[[int, int], nn.Module] = EncoderConfig.conv,
+        identity: Identity = EncoderConfig.identity,
         *,
-        cycle_length: int = 10,
-        cycle_scale: CycleScale = "log",
-        normalize: bool = True,
-        aggr: Aggregation = "max",
-        heads: int = 1,
-        edge_dim: int | None = None,
+        cycle_length: int = EncoderConfig.cycle_length,
+        cycle_scale: CycleScale = EncoderConfig.cycle_scale,
+        normalize: bool = EncoderConfig.normalize,
+        aggr: Aggregation = EncoderConfig.aggr,
+        heads: int = EncoderConfig.heads,
+        edge_dim: int | None = EncoderConfig.edge_dim,
     ) -> None:
         super().__init__()
-        self.settings = {
-            "in_channels": in_channels,
-            "hidden_channels": hidden_channels,
-            "out_channels": out_channels,
-            "num_layers": num_layers,
-            "conv": conv,
-            "identity": identity,
-            "cycle_length": cycle_length,
-            "cycle_scale": cycle_scale,
-            "normalize": normalize,
-            "aggr": aggr,
-            "heads": heads,
-            "edge_dim": edge_dim,
-        }
+        self.config = EncoderConfig(
+            in_channels=in_channels,
+            hidden_channels=hidden_channels,
+            out_channels=out_channels,
+            num_layers=num_layers,
+            conv=conv,
+            identity=identity,
+            cycle_length=cycle_length,
+            cycle_scale=cycle_scale,
+            normalize=normalize,
+            aggr=aggr,
+            heads=heads,
+            edge_dim=edge_dim,
+        )
         if identity not in get_args(Identity):
             raise ValueError(f"identity is {identity!r}, expected one of {', '.join(get_args(Identity))}.")
         check_num_layers(num_layers)
@@ -143,6 +144,11 @@ class IDGNN(Saved, nn.Module):
         self._planner = Planner(num_layers)
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """The options by name, as they are saved."""
+        return self.config.as_dict()
+
+    @property
     def operator(self) -> Operator | None:
         """The operator of the first layer; `None` if the layers are not ours."""
         first = self.convs[0]
@@ -151,7 +157,7 @@ class IDGNN(Saved, nn.Module):
     @property
     def embedding_channels(self) -> int:
         """Width of what is returned for a node."""
-        return self.settings["hidden_channels"] if self.out_channels is None else self.out_channels
+        return self.config.hidden_channels if self.out_channels is None else self.out_channels
 
     @property
     def pair_channels(self) -> int:

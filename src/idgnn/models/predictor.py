@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import MessagePassing
 
 from idgnn.choices import Level
 from idgnn.models.budget import match_budget, num_parameters
 from idgnn.models.heads import GraphHead, NodeHead, PairHead
+from idgnn.models.identity_aware import IdentityAwareLayer, IdentityAwareModel
 from idgnn.models.idgnn import IDGNN
+from idgnn.models.inputs import of_data
+from idgnn.models.large_graph import LargeGraph
 from idgnn.models.prepared import Prepared
 from idgnn.models.saving import Saved
 from idgnn.models.settings import ModelSettings
+from idgnn.models.wrapping.trace import side_effect_free
 
 _PAIR_HIDDEN = 256  # as in the paper
 
@@ -25,26 +32,50 @@ class Predictor(Saved):
     Args:
         level: What is asked about.
         num_outputs: Numbers per answer.
-        encoder: The settings of an :class:`idgnn.IDGNN` without a last linear layer.
+        encoder: The settings of an :class:`idgnn.IDGNN` without a last linear layer; of a wrapped model its class
+            (`own_network`), `in_channels`, and `hidden_channels`, the width of its output.
         pair_hidden: Width of the hidden layer that reads two node embeddings side by side; a conditional embedding of
             ID-GNN-Full is read by one linear layer.
+        wrapped: The encoder, if it is a model that :func:`idgnn.identity_aware` wrapped.
     """
 
+    encoder: Any  # an IDGNN, one of its variants in the experiments, or an IdentityAwareModel
+
     def __init__(
-        self, level: Level, num_outputs: int, encoder: dict[str, Any], pair_hidden: int | None = _PAIR_HIDDEN
+        self,
+        level: Level,
+        num_outputs: int,
+        encoder: dict[str, Any],
+        pair_hidden: int | None = _PAIR_HIDDEN,
+        wrapped: IdentityAwareModel | None = None,
     ) -> None:
         super().__init__()
         self.settings = {"level": level, "num_outputs": num_outputs, "encoder": encoder, "pair_hidden": pair_hidden}
         self.level: Level = level
-        self.encoder = IDGNN(**encoder)
+        self.encoder = IDGNN(**encoder) if wrapped is None else wrapped
         width = encoder["hidden_channels"]
         if level == "node":
             self.head: nn.Module = NodeHead(width, num_outputs)
         elif level == "pair":
             hidden = None if self.encoder.identity == "full" else pair_hidden
-            self.head = PairHead(self.encoder.pair_channels, num_outputs, hidden)
+            self.head = PairHead(self.pair_channels, num_outputs, hidden)
         else:
             self.head = GraphHead(width, num_outputs)
+
+    @property
+    def in_channels(self) -> int:
+        """The number of node features."""
+        return self.settings["encoder"]["in_channels"]
+
+    @property
+    def width(self) -> int:
+        """The width of the embedding of a node."""
+        return self.settings["encoder"]["hidden_channels"]
+
+    @property
+    def pair_channels(self) -> int:
+        """The width of the embedding of a pair."""
+        return self.width * (1 if self.encoder.identity == "full" else 2)
 
     def forward(self, ready: Prepared, graph: Tensor, num_graphs: int) -> Tensor:
         """Answers to all queries `[queries, num_outputs]`, or for graphs `[num_graphs, num_outputs]`.
@@ -57,8 +88,63 @@ class Predictor(Saved):
         h = self.encoder.run(ready)
         return self.head(h, graph, num_graphs) if self.level == "graph" else self.head(h)
 
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str], wrapped: IdentityAwareModel | None = None) -> Self:
+        """Reads a predictor that :meth:`save` wrote; a wrapped model is made by the caller and gets the weights."""
+        settings = cls._read_settings(folder)
+        own = settings.get("encoder", {}).get("own_network")
+        if wrapped is None:
+            if own is not None:
+                raise ValueError(
+                    f"the network in {folder} is {own}, a model of your own, which no file can hold. Make it in code "
+                    f"and pass it: Run.load(folder, model=idgnn.identity_aware({own}(...)))."
+                )
+            return super().load(folder)
+        check_wrapped(wrapped)
+        name = type(wrapped.module).__name__
+        if name != own:
+            found = "an IDGNN, which is made from its settings. Leave model out" if own is None else f"{own}. Pass that"
+            raise ValueError(f"model is {name}, but the network in {folder} is {found}.")
+        return cls._made(folder, {**settings, "wrapped": wrapped})._load_weights(folder, assign=False)
 
-def build(settings: ModelSettings, level: Level, in_channels: int, num_outputs: int, edge_dim: int | None) -> Predictor:
+
+def check_wrapped(model: Any) -> None:
+    """Refuses what is not a model that :func:`idgnn.identity_aware` wrapped."""
+    if isinstance(model, IdentityAwareModel):
+        return
+    name = type(model).__name__
+    if isinstance(model, IDGNN):
+        raise ValueError("model is an IDGNN, which is made from settings here: model=idgnn.ModelSettings(...).")
+    if isinstance(model, IdentityAwareLayer | MessagePassing):
+        layer = type(model.module).__name__ if isinstance(model, IdentityAwareLayer) else name
+        raise ValueError(
+            f"model is {layer}, a single layer. Write a model that calls such layers one after another, and pass "
+            "model=idgnn.identity_aware(that model)."
+        )
+    if isinstance(model, nn.Module):
+        raise ValueError(f"model is {name}, a plain module. Wrap it: model=idgnn.identity_aware({name}(...)).")
+    raise ValueError(
+        f"model is {model!r}, expected idgnn.ModelSettings, or a model of your own: idgnn.identity_aware(MyNet(...))."
+    )
+
+
+def wrapped_predictor(encoder: IdentityAwareModel, level: Level, num_outputs: int, data: Data) -> Predictor:
+    """A head on a wrapped model, whose output width is found by running it on the first node of a graph with edges."""
+    device, x = next(encoder.parameters()).device, cast(Tensor, data.x)
+    graph = LargeGraph.of_inputs(encoder, of_data(data, encoder, device))
+    with side_effect_free(encoder, device):
+        h: Any = encoder.run(graph.prepare(torch.zeros(1, dtype=torch.long, device=device)))
+    name = type(encoder.module).__name__
+    if not isinstance(h, Tensor) or h.dim() != 2:
+        found = f"a tensor of shape {['num_nodes', *h.shape[1:]]}" if isinstance(h, Tensor) else f"a {type(h).__name__}"
+        raise ValueError(f"{name} returns {found}, expected one tensor of shape [num_nodes, channels].")
+    settings = {"own_network": name, "in_channels": x.size(1), "hidden_channels": h.size(1)}
+    return Predictor(level, num_outputs, settings, wrapped=encoder)
+
+
+def make_predictor(
+    settings: ModelSettings, level: Level, in_channels: int, num_outputs: int, edge_dim: int | None
+) -> Predictor:
     """The network that settings ask for, with the width that its budget allows.
 
     Every network is counted with its own head. The budget is that of a plain GCN with the smallest head there is: for
@@ -66,33 +152,15 @@ def build(settings: ModelSettings, level: Level, in_channels: int, num_outputs: 
     """
 
     def network(settings: ModelSettings, width: int) -> Predictor:
-        return Predictor(level, num_outputs, _encoder(settings, level, in_channels, width, edge_dim))
+        return Predictor(level, num_outputs, settings.encoder(level, in_channels, width, edge_dim).as_dict())
 
     if settings.conv == "gine" and edge_dim is None:
         raise ValueError("gine reads edge features, but the graphs have none. Use gin, or give them features.")
     width = settings.width
     if width is None:
-        plain = _encoder(replace(settings, conv="gcn", identity="none"), level, in_channels, settings.budget, None)
+        gcn = replace(settings, conv="gcn", identity="none").encoder(level, in_channels, settings.budget, None)
         with torch.device("meta"):
-            target = num_parameters(Predictor("node" if level == "pair" else level, num_outputs, plain))
+            target = num_parameters(Predictor("node" if level == "pair" else level, num_outputs, gcn.as_dict()))
         step = settings.heads if settings.conv == "gat" else 1  # its heads share the width
         width = step * match_budget(lambda steps: network(settings, step * steps), target, tolerance=0.1)
     return network(settings, width)
-
-
-def _encoder(
-    settings: ModelSettings, level: Level, in_channels: int, width: int, edge_dim: int | None
-) -> dict[str, Any]:
-    return {
-        "in_channels": in_channels,
-        "hidden_channels": width,
-        "out_channels": None,
-        "num_layers": settings.num_layers(level),
-        "conv": settings.conv,
-        "identity": settings.identity,
-        "cycle_length": settings.cycle_length,
-        "cycle_scale": settings.cycle_scale,
-        "aggr": settings.aggr,
-        "heads": settings.heads,
-        "edge_dim": edge_dim if settings.conv == "gine" else None,
-    }

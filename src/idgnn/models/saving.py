@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import nn
+from torch import Tensor, nn
 
 from idgnn.writing import replacing, write_text
 
@@ -32,7 +33,7 @@ class Saved(nn.Module):
                     "model.state_dict() with safetensors.torch.save_file instead, and make the model again in code."
                 )
         folder = Path(folder)
-        state = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
+        state = separate_tensors(self.state_dict())
         written = {"class": type(self).__name__, "settings": self.settings}
         text = json.dumps(written, indent=2, default=np.generic.item) + "\n"
         # Both files are complete before either takes its name, so that a failure leaves what was there.
@@ -43,6 +44,10 @@ class Saved(nn.Module):
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Reads a model that :meth:`save` wrote, in evaluation mode; to train it on, call its `train()`."""
+        return cls._made(folder, cls._read_settings(folder))._load_weights(folder)
+
+    @classmethod
+    def _read_settings(cls, folder: str | os.PathLike[str]) -> dict[str, Any]:
         folder = Path(folder)
         for name in (_SETTINGS, _WEIGHTS):
             if not (folder / name).is_file():
@@ -54,15 +59,29 @@ class Saved(nn.Module):
             raise ValueError(f"{folder / _SETTINGS} is not what {cls.__name__}.save wrote: {error!r}.") from None
         if name != cls.__name__:
             raise ValueError(f"{folder} holds a {name}, expected a {cls.__name__}. Load it with {name}.load.")
+        return settings
+
+    @classmethod
+    def _made(cls, folder: str | os.PathLike[str], settings: dict[str, Any]) -> Self:
         try:
-            model = cls(**settings)
+            return cls(**settings)
         except TypeError as error:
-            raise ValueError(f"{folder / _SETTINGS} does not fit this version of {cls.__name__}: {error}.") from None
+            name = cls.__name__
+            raise ValueError(f"{Path(folder) / _SETTINGS} does not fit this version of {name}: {error}.") from None
+
+    def _load_weights(self, folder: str | os.PathLike[str], assign: bool = True) -> Self:
+        """Takes the weights in the precision of the file, unless they are copied into those that are there."""
+        path = Path(folder) / _WEIGHTS
         try:
-            model.load_state_dict(load_file(folder / _WEIGHTS), assign=True)  # assigned, so that precision is kept
+            self.load_state_dict(load_file(path), assign=assign)
         except (SafetensorError, RuntimeError) as error:
-            raise ValueError(f"{folder / _WEIGHTS} does not hold the weights of this model: {error}") from None
-        return model.eval()
+            raise ValueError(f"{path} does not hold the weights of this model: {error}") from None
+        return self.eval()
+
+
+def separate_tensors(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Contiguous tensors that share no memory, as safetensors files hold them: tied weights are written twice."""
+    return {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in state.items()}
 
 
 def _flat(settings: dict[str, Any]) -> Iterator[tuple[str, Any]]:

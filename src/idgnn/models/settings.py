@@ -1,34 +1,65 @@
-"""Which network; read by the command line, so it imports no PyTorch."""
+"""The options of a network, each with its default in one place. Read by the command line, so it imports no PyTorch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from idgnn.choices import Aggregation, ConvName, CycleScale, Identity, Level, check_choices, check_counts
 
 
 @dataclass(frozen=True)
-class ModelSettings:
-    """A network. Unless a width is given, it has as many parameters as a plain GCN of width `budget`."""
+class LayerOptions:
+    """What the settings of a run and the configuration of an encoder have in common."""
 
     conv: ConvName = "gcn"
     """The layer; gine reads edge features, gcn edge weights."""
     identity: Identity = "full"
     """ID-GNN-Full, ID-GNN-Fast (closed-walk counts as features), or the plain GNN."""
+    aggr: Aggregation = "max"
+    """Aggregation of sage."""
+    heads: int = 1
+    """Attention heads of gat."""
+    cycle_length: int = 10
+    """Number of closed-walk counts that the fast version adds to the features."""
+    cycle_scale: CycleScale = "log"
+    """Their scale: logarithm, the counts as they are, or return probabilities of the random walk."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderConfig(LayerOptions):
+    """All options of an :class:`idgnn.IDGNN`, as they are saved with its weights."""
+
+    conv: Any = LayerOptions.conv
+    """The layer by name, or a function `(in_channels, out_channels) -> layer`, which cannot be saved."""
+    in_channels: int
+    """Number of node features."""
+    hidden_channels: int
+    """Width of the network."""
+    out_channels: int | None
+    """Width of the embeddings; `None` leaves the last linear layer out."""
+    num_layers: int = 3
+    """Rounds of message passing."""
+    normalize: bool = True
+    """Whether embeddings are scaled to length 1 before the last linear layer."""
+    edge_dim: int | None = None
+    """Number of edge features of gine."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The options by name."""
+        return _values(self, EncoderConfig)
+
+
+@dataclass(frozen=True)
+class ModelSettings(LayerOptions):
+    """A network. Unless a width is given, it has as many parameters as a plain GCN of width `budget`."""
+
     layers: int | None = None
     """Rounds of message passing; unless given 3, and 5 for pairs of nodes."""
     width: int | None = None
     """Width of the network, in place of a budget."""
     budget: int = 256
     """Width of the plain GCN whose number of parameters is matched."""
-    aggr: Aggregation = "max"
-    """Aggregation of sage."""
-    heads: int = 1
-    """Attention heads of gat."""
-    cycle_length: int = 10
-    """How many counts the fast version is fed with."""
-    cycle_scale: CycleScale = "log"
-    """Their scale: logarithm, the counts as they are, or return probabilities of the random walk."""
 
     def __post_init__(self) -> None:
         check_choices(self)
@@ -37,4 +68,20 @@ class ModelSettings:
 
     def num_layers(self, level: Level) -> int:
         """Rounds of message passing for a task of this level, as the paper has them."""
-        return self.layers if self.layers is not None else 5 if level == "pair" else 3
+        return self.layers if self.layers is not None else 5 if level == "pair" else EncoderConfig.num_layers
+
+    def encoder(self, level: Level, in_channels: int, width: int, edge_dim: int | None) -> EncoderConfig:
+        """The encoder of this width for a task of this level, on graphs with `edge_dim` edge features, if any."""
+        return EncoderConfig(
+            **_values(self, LayerOptions),
+            in_channels=in_channels,
+            hidden_channels=width,
+            out_channels=None,
+            num_layers=self.num_layers(level),
+            edge_dim=edge_dim if self.conv == "gine" else None,
+        )
+
+
+def _values(options: LayerOptions, kind: type[LayerOptions]) -> dict[str, Any]:
+    """The fields of a class by name."""
+    return {each.name: getattr(options, each.name) for each in fields(kind)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import torch
@@ -12,7 +13,9 @@ from torch_geometric.data import Batch, Data
 
 from idgnn.choices import Level
 from idgnn.identity.checks import check_graph, check_pairs, check_roots, edges_of
-from idgnn.identity.cutting import Cutter
+from idgnn.identity.cutting import Cutter, Field, Space
+
+_FLOAT_INTEGERS = 2**24  # up to here float32 holds every integer
 
 
 @dataclass(frozen=True)
@@ -46,16 +49,9 @@ class QuerySet:
 
     def subset(self, graphs: Tensor) -> QuerySet:
         """Some of the graphs `[graphs]`, ids on the CPU, in the given order."""
-        cutter = Cutter(self.num_graphs)
-        nodes, edges = cutter.space(self.owner), cutter.space(self.owner[self.edge_index[1]])
-        ends = [cutter.field(edges, end, nodes) for end in self.edge_index]
-        queries = cutter.space(self.query_owner)
-        given = self.queries
-        rows = [] if given is None else [given] if given.dim() == 1 else given.unbind(0)
-        fields = [cutter.field(queries, row, nodes) for row in rows]
-        cutter.finish()
+        cutter, (nodes, edges, queries), ends, fields = self._cutter
         cut = cutter.cut(graphs)
-        target = self.target
+        given, target = self.queries, self.target
         if target is not None:
             target = target[graphs.to(target.device)] if self.level == "graph" else cut.take(target, queries)
         found = [cut[field] for field in fields]
@@ -70,6 +66,19 @@ class QuerySet:
             queries=None if given is None else found[0] if given.dim() == 1 else torch.stack(found),
             target=target,
         )
+
+    @cached_property
+    def _cutter(self) -> tuple[Cutter, tuple[Space, Space, Space], list[Field], list[Field]]:
+        """What graphs are cut out with; the spaces of nodes, edges and queries; the ends of edges and of queries."""
+        cutter = Cutter(self.num_graphs)
+        nodes, edges = cutter.space(self.owner), cutter.space(self.owner[self.edge_index[1]])
+        ends = [cutter.field(edges, end, nodes) for end in self.edge_index]
+        queries = cutter.space(self.query_owner)
+        given = self.queries
+        rows = [] if given is None else [given] if given.dim() == 1 else given.unbind(0)
+        fields = [cutter.field(queries, row, nodes) for row in rows]
+        cutter.finish()
+        return cutter, (nodes, edges, queries), ends, fields
 
 
 def as_list(data: Data | Sequence[Data]) -> list[Data]:
@@ -141,6 +150,17 @@ def _features(graphs: Sequence[Data], sizes: list[int]) -> Tensor:
     if len(widths) > 1:
         raise ValueError(f"the graphs have {widths} node features, expected the same number in each of them.")
     return torch.cat(x).float()
+
+
+def restore_integers(graphs: Sequence[Data], name: str, values: Tensor) -> Tensor:
+    """Stacked features as integers again, if all graphs hold integers under this name: codes for an embedding layer."""
+    given = [graph.get(name) for graph in graphs]
+    integer = (isinstance(each, Tensor) and not each.is_floating_point() and each.dtype != torch.bool for each in given)
+    if not all(integer):
+        return values
+    if values.numel() and values.abs().max() >= _FLOAT_INTEGERS:
+        raise ValueError(f"{name} holds integers of {_FLOAT_INTEGERS:,} or more. Number the categories from 0 on.")
+    return values.long()
 
 
 def _all_or_none(graphs: Sequence[Data], name: str) -> Tensor | None:

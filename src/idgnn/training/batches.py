@@ -14,6 +14,7 @@ from torch import Tensor
 from idgnn.identity.cost import TooLargeError
 from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.schedule import Schedule
+from idgnn.models.identity_aware import IdentityAwareModel
 from idgnn.models.prepared import Prepared, PreparedGraphs
 from idgnn.tasks.query_set import QuerySet
 
@@ -53,7 +54,8 @@ class Batches:
     """Cuts batches out of a part.
 
     Which rows a network computes is worked out once for all graphs, and a batch is copied out of that
-    (:mod:`idgnn.identity.cutting`). Where that is too large for memory, every batch is worked out by itself.
+    (:mod:`idgnn.identity.cutting`). Where that is too large for memory, and for a wrapped model, every batch is worked
+    out by itself.
 
     Args:
         part: Graphs and queries, on the device.
@@ -63,6 +65,8 @@ class Batches:
     def __init__(self, part: QuerySet, encoder: Encoder) -> None:
         self.part, self.encoder = part, encoder
         self.whole: PreparedGraphs | None = None
+        if isinstance(encoder, IdentityAwareModel):  # it has no schedule to cut batches out of
+            return
         try:
             ready = self._prepare(part)
             if isinstance(ready.plan, Schedule):  # layers of the user's own have none
@@ -72,28 +76,35 @@ class Batches:
 
     @property
     def num_items(self) -> int:
-        """What is dealt into batches: the graphs."""
+        """The number of graphs, which are assigned to batches."""
         return self.part.num_graphs
 
     def count(self, graphs: Tensor) -> int:
         """How many answers a batch of these graphs has."""
         return graphs.numel() if self.part.level == "graph" else int(self._num_queries[graphs].sum())
 
-    def each(self, deals: Sequence[Tensor], draw: int = 0) -> Iterator[GraphBatch]:
-        """A batch of each of several lots of graphs; nothing is drawn for it."""
-        for graphs in deals:
+    def each(self, assigned: Sequence[Tensor], seed: int = 0) -> Iterator[GraphBatch]:
+        """A batch for each group of graphs; nothing in it is random."""
+        for graphs in assigned:
             yield self.cut(graphs)
 
     def cut(self, graphs: Tensor) -> GraphBatch:
         """The batch of these graphs `[graphs]`, ids on the CPU."""
         if self.whole is None:
-            part = self.part.subset(graphs)
-            return GraphBatch(self._prepare(part), part.query_owner, part.num_graphs, part.target)
+            return self._all if self.part.num_graphs == 1 else self._batch(self.part.subset(graphs))
         ready, cut = self.whole.cut(graphs)
         target, queries = self.part.target, self.whole.queries
         if target is not None:
             target = target[graphs.to(target.device)] if self.part.level == "graph" else cut.take(target, queries)
         return GraphBatch(ready, cut.graph(queries), graphs.numel(), target)
+
+    @cached_property
+    def _all(self) -> GraphBatch:
+        """All graphs: the same batch in each epoch if there is only one."""
+        return self._batch(self.part)
+
+    def _batch(self, part: QuerySet) -> GraphBatch:
+        return GraphBatch(self._prepare(part), part.query_owner, part.num_graphs, part.target)
 
     @cached_property
     def _num_queries(self) -> Tensor:

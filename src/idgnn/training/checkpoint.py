@@ -10,6 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from idgnn.models.saving import separate_tensors
 from idgnn.training.processes import command
 from idgnn.training.trainer import Trainer
 from idgnn.writing import replacing
@@ -31,7 +32,7 @@ def save_checkpoint(trainer: Trainer, path: Path) -> None:
         "processes": trainer.processes.size,
     }
     with replacing(path) as temporary:
-        save_file({name: t.contiguous() for name, t in tensors.items()}, temporary, {"progress": json.dumps(progress)})
+        save_file(separate_tensors(tensors), temporary, {"progress": json.dumps(progress)})
 
 
 def load_checkpoint(trainer: Trainer, path: Path) -> None:

@@ -14,7 +14,7 @@ _ALIGN = 16  # elements: kernels read several at once where a tensor begins at a
 
 @dataclass(frozen=True)
 class _Slot:
-    """Stands for a tensor."""
+    """The place of a tensor."""
 
     number: int
 

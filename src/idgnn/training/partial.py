@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,8 +15,12 @@ from torch_geometric.data import Data
 
 from idgnn.graphs.dataset import checksum
 from idgnn.models.embedding import EmbeddingBar, embed_by_chunks, embedding_shape
-from idgnn.models.idgnn import IDGNN
+from idgnn.models.identity_aware import IdentityAwareModel
+from idgnn.models.saving import separate_tensors
 from idgnn.writing import replacing, write_text
+
+if TYPE_CHECKING:
+    from idgnn.models.inputs import Encoder
 
 
 class Partial:
@@ -74,7 +78,7 @@ def discard(path: Path) -> None:
 
 
 def embed_partial(
-    encoder: IDGNN, data: Data, roots: Tensor | None, memory: int | str | None, progress: bool, path: Path
+    encoder: Encoder, data: Data, roots: Tensor | None, memory: int | str | None, progress: bool, path: Path
 ) -> Tensor:
     """:meth:`idgnn.IDGNN.embed`, with what is done kept in a file at `path`. The file stays: see :func:`discard`."""
     shape = embedding_shape(encoder, data, roots)
@@ -92,10 +96,11 @@ def embed_partial(
     return torch.from_numpy(np.array(partial.values))
 
 
-def _fingerprint(encoder: IDGNN, data: Data, roots: Tensor | None) -> str:
+def _fingerprint(encoder: Encoder, data: Data, roots: Tensor | None) -> str:
     """Equal only for equal weights, settings, graphs and roots."""
-    digest = hashlib.sha256(json.dumps(encoder.settings, default=repr).encode())
-    digest.update(save({name: value.contiguous() for name, value in encoder.state_dict().items()}))
+    made_of = repr(encoder) if isinstance(encoder, IdentityAwareModel) else encoder.settings
+    digest = hashlib.sha256(json.dumps(made_of, default=repr).encode())
+    digest.update(save(separate_tensors(encoder.state_dict())))
     asked = Data(**{name: value for name, value in data.to_dict().items() if isinstance(value, Tensor)})
     asked.num_nodes, asked.asked_roots = data.num_nodes, roots
     digest.update(checksum([asked]).encode())

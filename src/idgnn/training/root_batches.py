@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from idgnn.models.idgnn import IDGNN
 from idgnn.models.large_graph import LargeGraph
 from idgnn.tasks.query_set import QuerySet
 from idgnn.training.batches import GraphBatch
 from idgnn.training.preparing import Order, Preparer
 from idgnn.training.seeds import seed_of
+
+if TYPE_CHECKING:
+    from idgnn.models.inputs import Encoder
 
 
 @dataclass(frozen=True)
@@ -35,19 +38,19 @@ class RootBatches:
 
     @property
     def num_items(self) -> int:
-        """What is dealt into batches: the queries."""
+        """The number of queries, which are assigned to batches."""
         return self._queries.size(-1)
 
     def count(self, items: Tensor) -> int:
         """How many answers a batch of these queries has."""
         return items.numel()
 
-    def each(self, deals: Sequence[Tensor], draw: int = 0) -> Iterator[GraphBatch]:
-        """A batch of each of several lots of queries; `draw` is the seed of what is drawn for them."""
+    def each(self, assigned: Sequence[Tensor], seed: int = 0) -> Iterator[GraphBatch]:
+        """A batch for each group of queries; `seed` determines the neighbors that are sampled."""
         queries, owner, target = self._queries, self.part.query_owner, self.part.target
         # A query is in one batch alone, so its number tells batches apart.
-        orders = [Order(queries[..., i].numpy(), self.fanout, seed_of(draw, int(i[0]))) for i in deals]
-        for items, ready in zip(deals, self.preparer.each(orders, self.device), strict=True):
+        orders = [Order(queries[..., i].numpy(), self.fanout, seed_of(seed, int(i[0]))) for i in assigned]
+        for items, ready in zip(assigned, self.preparer.each(orders, self.device), strict=True):
             wanted = None if target is None else target[items].to(self.device)
             yield GraphBatch(ready, owner[items].to(self.device), self.part.num_graphs, wanted)
 
@@ -65,7 +68,7 @@ class RootSource:
         device: Where batches go.
     """
 
-    def __init__(self, encoder: IDGNN, workers: int, device: torch.device) -> None:
+    def __init__(self, encoder: Encoder, workers: int, device: torch.device) -> None:
         self.encoder, self.workers, self.device = encoder, workers, device
         self._held: list[tuple[QuerySet, Preparer]] = []
 

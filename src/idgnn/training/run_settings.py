@@ -92,10 +92,14 @@ class RunSettings:
     training: TrainOptions = field(default_factory=TrainOptions)
     selection: Selection = field(default_factory=Selection)
     seed: int = 0
+    own_network: str | None = None
+    """The class of the network if it is a model of the user's own, in place of `model`."""
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values, for a JSON file."""
         values = asdict(self)
+        if self.own_network is not None:
+            values["model"] = None
         if isinstance(self.data, FileSource):
             values["data"] = {
                 name: str(value) if isinstance(value, Path) else value for name, value in values["data"].items()
@@ -106,14 +110,16 @@ class RunSettings:
     def from_dict(values: dict[str, Any]) -> RunSettings:
         """The settings that :meth:`as_dict` described, also after writing and reading JSON."""
         try:
-            data = values["data"]
+            data, own_network = values["data"], values["own_network"]
+            model = {} if own_network is not None else values["model"]
             return RunSettings(
                 data if isinstance(data, str) else _file_source(data),
                 TaskSettings(**_checked_names(TaskSettings, values["task"])),
-                ModelSettings(**_checked_names(ModelSettings, values["model"])),
+                ModelSettings(**_checked_names(ModelSettings, model)),
                 TrainOptions(**_checked_names(TrainOptions, values["training"])),
                 Selection(**_checked_names(Selection, values["selection"])),
                 values["seed"],
+                own_network,
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"the settings of the run are not complete: {error!r}. Start it again.") from None

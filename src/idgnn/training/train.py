@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -20,10 +21,11 @@ from idgnn.graphs.load import load
 from idgnn.graphs.schema import Schema, fit_standardization, standardize
 from idgnn.graphs.sources import FileSource, Selection
 from idgnn.models.budget import num_parameters
-from idgnn.models.predictor import Predictor, build
+from idgnn.models.identity_aware import IdentityAwareModel
+from idgnn.models.predictor import Predictor, check_wrapped, make_predictor, wrapped_predictor
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.problem import TASKS, Problem, make_problem
-from idgnn.tasks.query_set import QuerySet, as_list
+from idgnn.tasks.query_set import QuerySet, as_list, restore_integers
 from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.callbacks import Callback
 from idgnn.training.checkpoint import load_checkpoint, save_checkpoint
@@ -50,7 +52,7 @@ def train(
     data: str | FileSource | Data | Sequence[Data],
     task: TaskName | TaskSettings,
     *,
-    model: ModelSettings | None = None,
+    model: ModelSettings | IdentityAwareModel | None = None,
     training: TrainOptions | None = None,
     selection: Selection | None = None,
     seed: int = 0,
@@ -66,7 +68,10 @@ def train(
     Args:
         data: The name of a dataset, files, a graph or graphs.
         task: The task, by name or with all its settings.
-        model: The network.
+        model: The network: its settings, or a model of your own that :func:`idgnn.identity_aware` wrapped. A copy of it
+            is trained, starting from its weights, with a head for the task on its output; the given model is not
+            changed. It is called with `x` and `edge_index`, and with `edge_attr` and `edge_weight` if it takes them;
+            integer features stay integers.
         training: How it is trained.
         selection: Which graphs are used.
         seed: Determines the split, the initial weights, and all randomness in training.
@@ -85,8 +90,12 @@ def train(
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise ValueError(f"seed is {seed!r}, expected a whole number from 0 to 2^63 - 1.")
     task = task if isinstance(task, TaskSettings) else TaskSettings(name=task)
+    wrapped, own_network = None, None
+    if not isinstance(model, ModelSettings | None):
+        check_wrapped(model)
+        wrapped, own_network, model = copy.deepcopy(model), type(model.module).__name__, None
     settings = RunSettings(
-        source, task, model or ModelSettings(), training or TrainOptions(), selection or Selection(), seed
+        source, task, model or ModelSettings(), training or TrainOptions(), selection or Selection(), seed, own_network
     )
     files = None if folder is None else RunFolder(Path(folder))
     if files is None and resume:
@@ -96,9 +105,9 @@ def train(
             given = None if isinstance(data, str | FileSource) else Dataset(GRAPHS, as_list(data))
             dataset = read_data(settings) if given is None else _selected(given, settings.selection)
         if not processes.first:
-            return _train(settings, dataset, files, resume, (), processes)
+            return _train(settings, wrapped, dataset, files, resume, (), processes)
         with nullcontext() if files is None else files.lock():
-            return _train(settings, dataset, files, resume, callbacks, processes)
+            return _train(settings, wrapped, dataset, files, resume, callbacks, processes)
 
 
 def read_data(settings: RunSettings) -> Dataset:
@@ -119,6 +128,7 @@ def _selected(dataset: Dataset, chosen: Selection) -> Dataset:
 
 def _train(
     settings: RunSettings,
+    wrapped: IdentityAwareModel | None,
     dataset: Dataset,
     files: RunFolder | None,
     resume: bool,
@@ -126,16 +136,23 @@ def _train(
     processes: Processes,
 ) -> Run:
     problem = make_problem(dataset, settings.task, settings.seed)
-    _warn_of_integers(dataset)
+    if wrapped is None:
+        _warn_of_integers(dataset)
+    else:
+        problem = _with_features(problem, lambda name, values: restore_integers(dataset.graphs, name, values))
     if dataset.schema is not None:
         schema = fit_standardization(dataset.schema, problem.train.x, problem.train.edge_attr)
         dataset, problem = replace(dataset, schema=schema), _standardized(problem, schema)
     torch.manual_seed(seed_of(settings.seed, "weights"))
     objective = problem.objective
-    model = build(settings.model, problem.level, problem.in_channels, objective.num_outputs, problem.edge_dim)
+    level, outputs = problem.level, objective.num_outputs
+    if wrapped is None:
+        model = make_predictor(settings.model, level, problem.in_channels, outputs, problem.edge_dim)
+    else:
+        model = wrapped_predictor(wrapped, level, outputs, _first_graph(problem.train))
     record = _record(dataset, problem)
     if isinstance(settings.data, FileSource):
-        _warn_of_unused_edge_data(problem, model, settings.model.conv)
+        _warn_of_unused_edge_data(problem, model)
     trainer = Trainer(model, problem, settings.training, settings.seed, processes)
     written = files if processes.first else None
     epochs: list[Epoch] = []
@@ -201,16 +218,26 @@ def _record(dataset: Dataset, problem: Problem) -> dict[str, dict[str, Any]]:
 
 
 def _standardized(problem: Problem, schema: Schema) -> Problem:
-    """The problem with standardized features; parts that share a graph still share its features."""
+    """The problem with standardized features."""
+
+    def change(name: str, values: Tensor) -> Tensor:
+        columns = schema.node if name == "x" else schema.edge
+        return standardize(columns, values) if columns else values
+
+    return _with_features(problem, change)
+
+
+def _with_features(problem: Problem, change: Callable[[str, Tensor], Tensor]) -> Problem:
+    """The problem with changed `x` and `edge_attr`; parts that share a graph still share its features."""
     done: dict[int, Tensor] = {}
 
     def part(given: QuerySet) -> QuerySet:
         values: dict[str, Tensor] = {}
-        for name, columns in (("x", schema.node), ("edge_attr", schema.edge)):
+        for name in ("x", "edge_attr"):
             features = getattr(given, name)
-            if features is not None and columns:
+            if features is not None:
                 if id(features) not in done:
-                    done[id(features)] = standardize(columns, features)
+                    done[id(features)] = change(name, features)
                 values[name] = done[id(features)]
         return replace(given, **values)
 
@@ -231,11 +258,23 @@ def _warn_of_integers(dataset: Dataset) -> None:
             )
 
 
-def _warn_of_unused_edge_data(problem: Problem, model: Predictor, conv: str) -> None:
-    if problem.train.edge_attr is not None and not model.encoder.takes("edge_attr"):
-        warnings.warn(f"the edges have features, which {conv} does not read; gine does.", stacklevel=2)
-    if problem.train.edge_weight is not None and not model.encoder.takes("edge_weight"):
-        warnings.warn(f"the edges have weights, which {conv} does not read; gcn does.", stacklevel=2)
+def _first_graph(part: QuerySet) -> Data:
+    """The first graph of a part that has edges, if there is one."""
+    first = part.owner[part.edge_index[0, :1]]
+    graph = part.subset(first.cpu() if first.numel() else torch.zeros(1, dtype=torch.long))
+    return Data(graph.x, graph.edge_index, graph.edge_attr, edge_weight=graph.edge_weight)
+
+
+def _warn_of_unused_edge_data(problem: Problem, model: Predictor) -> None:
+    encoder = model.settings["encoder"]
+    own = encoder.get("own_network")
+    for name, values, what, layer in (
+        ("edge_attr", problem.train.edge_attr, "features", "gine"),
+        ("edge_weight", problem.train.edge_weight, "weights", "gcn"),
+    ):
+        if values is not None and not model.encoder.takes(name):
+            unused = f"{encoder['conv']} does not read; {layer} does" if own is None else f"{own} does not take: {name}"
+            warnings.warn(f"the edges have {what}, which {unused}.", stacklevel=2)
 
 
 def _restore(files: RunFolder, settings: RunSettings, record: dict[str, Any], trainer: Trainer) -> list[Epoch]:
@@ -265,7 +304,7 @@ def _result(trainer: Trainer, epochs: list[Epoch]) -> dict[str, Any]:
         "last": {"epoch": epochs[-1].epoch, **epochs[-1].metrics},
         "best": {"epoch": best.epoch, **best.metrics},
         "num_parameters": num_parameters(trainer.model),
-        "width": trainer.model.settings["encoder"]["hidden_channels"],
+        "width": trainer.model.width,
         "seconds": sum(epoch.seconds for epoch in epochs),
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,11 +18,11 @@ from idgnn.graphs.schema import Schema
 from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.queries import as_tensor
 from idgnn.models.embedding import EmbeddingBar
-from idgnn.models.idgnn import IDGNN
+from idgnn.models.identity_aware import IdentityAwareModel
 from idgnn.models.predictor import Predictor
 from idgnn.tasks.objective import Objective
 from idgnn.tasks.problem import TASKS, objective_from_dict
-from idgnn.tasks.query_set import QuerySet, as_list, stack
+from idgnn.tasks.query_set import QuerySet, as_list, restore_integers, stack
 from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.evaluation import predict_all
 from idgnn.training.partial import embed_partial
@@ -56,8 +56,14 @@ class Run:
         return TASKS[self.task.name].pair_columns
 
     @staticmethod
-    def load(folder: str | Path) -> Run:
-        """Reads the folder of a finished run. Nothing in it is executed."""
+    def load(folder: str | Path, model: IdentityAwareModel | None = None) -> Run:
+        """Reads the folder of a finished run. Nothing in it is executed.
+
+        Args:
+            folder: The folder.
+            model: If a model of your own was trained, the same model with any weights, which is given those of the run:
+                `Run.load(folder, model=idgnn.identity_aware(MyNet(...)))`.
+        """
         files = RunFolder(Path(folder))
         record = files.read()
         if record["result"] is None:
@@ -65,7 +71,7 @@ class Run:
         try:
             schema = record["dataset"]["schema"]
             return Run(
-                Predictor.load(folder).eval(),
+                Predictor.load(folder, model),
                 objective_from_dict(record["task"]["objective"]),
                 RunSettings.from_dict(record["settings"]).task,
                 None if schema is None else Schema.from_dict(schema),
@@ -112,8 +118,8 @@ class Run:
                     some = part
                     if ids.numel() < len(given):
                         chosen = None if queries is None else [queries[i] for i in ids]
-                        some = stack(part.level, [given[i] for i in ids], chosen)
-                    yield _apply_head(model, some, _embedded(model.encoder, some, memory, progress and single))
+                        some = self._stacked(part.level, [given[i] for i in ids], chosen)
+                    yield _apply_head(model, some, _embedded(model, some, memory, progress and single))
                     bar.advance(some.num_graphs)
 
             out = predict_all(model, outputs, len(given), batch_size)
@@ -142,8 +148,8 @@ class Run:
                 :func:`idgnn.training.partial.discard`.
         """
         given, _, part = self._queries(graphs, pairs, "pair" if self.model.level == "pair" else "node")
-        with _on(self.model.encoder, device) as encoder:
-            out = _embedded(encoder, part, memory, progress, partial)
+        with _on(self.model, device) as model:
+            out = _embedded(model, part, memory, progress, partial)
         return query_columns(part, given, range(len(given)), self.pair_columns), out
 
     def _queries(
@@ -158,8 +164,8 @@ class Run:
         if pairs is not None and self.model.level != "pair":
             raise ValueError(f"the network was trained for {self.task.name}, which is not about pairs of nodes.")
         graphs, queries = as_list(given), None if pairs is None else [_as_pairs(each) for each in pairs]
-        part = stack(level, graphs, queries)
-        expected = self.model.encoder.in_channels
+        part = self._stacked(level, graphs, queries)
+        expected = self.model.in_channels
         if part.x.size(1) != expected:
             raise ValueError(
                 f"the graphs have {part.x.size(1)} node features, but the network was trained with {expected}. Use "
@@ -173,6 +179,14 @@ class Run:
                 "that it was trained on."
             )
         return graphs, queries, part
+
+    def _stacked(self, level: Level, graphs: Sequence[Data], queries: Sequence[Tensor] | None) -> QuerySet:
+        """The graphs as a query set, with features as in training: a wrapped model is given integers as they are."""
+        part = stack(level, graphs, queries)
+        if not isinstance(self.model.encoder, IdentityAwareModel):
+            return part
+        edge_attr = None if part.edge_attr is None else restore_integers(graphs, "edge_attr", part.edge_attr)
+        return replace(part, x=restore_integers(graphs, "x", part.x), edge_attr=edge_attr)
 
 
 def _as_pairs(given: Any) -> Tensor:
@@ -188,7 +202,7 @@ def _as_pairs(given: Any) -> Tensor:
 
 
 def _embedded(
-    encoder: IDGNN,
+    model: Predictor,
     part: QuerySet,
     memory: int | str | None,
     progress: bool = False,
@@ -196,14 +210,14 @@ def _embedded(
 ) -> Tensor:
     """The embeddings of all queries, on the CPU."""
     if part.queries is not None and part.queries.numel() == 0:  # no pairs in any graph
-        return torch.empty(0, encoder.pair_channels)
+        return torch.empty(0, model.pair_channels)
     data = Data(part.x, part.edge_index, part.edge_attr, edge_weight=part.edge_weight)
     with warnings.catch_warnings():
         # As in training: many pairs are too far apart for the color to arrive, which is part of the task.
         warnings.simplefilter("ignore", UnreachedColorWarning)
         if partial is None:
-            return encoder.embed(data, part.queries, memory=memory, progress=progress)
-        return embed_partial(encoder, data, part.queries, memory, progress, partial)
+            return model.encoder.embed(data, part.queries, memory=memory, progress=progress)
+        return embed_partial(model.encoder, data, part.queries, memory, progress, partial)
 
 
 def _apply_head(model: Predictor, part: QuerySet, h: Tensor) -> Tensor:

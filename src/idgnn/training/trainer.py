@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from idgnn.identity.cost import TooLargeError
+from idgnn.models.identity_aware import IdentityAwareModel
 from idgnn.models.large_graph import check_fanout
 from idgnn.models.predictor import Predictor
 from idgnn.tasks.problem import Problem
@@ -261,9 +262,27 @@ def _check_options(
             f"query_batch_size is {options.query_batch_size}, the nodes or pairs in a batch, but the task asks about "
             "whole graphs. Leave it out: batch_size is the number of graphs."
         )
-    if options.fanout:
+    if isinstance(model.encoder, IdentityAwareModel):
+        _check_wrapped_options(options)
+    elif options.fanout:
         check_fanout(options.fanout, model.encoder.num_layers)
     if options.cuda_graphs and processes.size > 1:
         raise ValueError(f"cuda_graphs is for one process, but there are {processes.size}. Leave it out.")
     if options.cuda_graphs and device.type != "cuda":
         raise ValueError(f"cuda_graphs is for CUDA, but the device is {device}. Leave it out.")
+
+
+def _check_wrapped_options(options: TrainOptions) -> None:
+    """Refuses what does not work for a model that :func:`idgnn.identity_aware` wrapped."""
+    if options.fanout:
+        raise ValueError("fanout is for the named layers (conv='gcn', ...), not for a model of your own. Leave it out.")
+    if options.cuda_graphs:
+        raise ValueError(
+            "cuda_graphs is for the named layers (conv='gcn', ...): a model of your own looks at values in each call, "
+            "which no CUDA graph can hold. Leave it out."
+        )
+    if options.compile:
+        raise ValueError(
+            "compile is for the named layers (conv='gcn', ...): torch.compile makes a model of your own no faster. "
+            "Leave it out."
+        )
