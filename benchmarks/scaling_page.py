@@ -32,8 +32,8 @@ SLOPES = (("ours", "messages"), ("ours", "seconds"), ("ego", "messages"), ("ego"
 TAIL = """
 For *K* up to 3 cost is linear in the edges, hubs or not: a colored row receives only what the color changes, and
 for *K* = 3 that comes from its neighbors and from triangles. Every second layer beyond that takes the balls one
-step further, and with hubs two steps are most of the graph. In training, and for layers that do not sum (GAT, SAGE
-with a maximum), a row has all in-edges of its node, and hubs cost the square of their degree.
+step further, and with hubs two steps are most of the graph. In training it is the same. For layers that do not sum
+(GAT, SAGE with a maximum) a row has all in-edges of its node, and hubs cost the square of their degree.
 """
 
 
