@@ -138,3 +138,17 @@ def test_it_is_worked_out_once(monkeypatch):
     for _ in range(3):
         model(data.x, data.edge_index)
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("name", ["node", "edge", "plain_row"])
+def test_a_plan_is_made_again_when_its_identity_graph_was_changed_in_place(name):
+    """Written to, even with the same values: the plan is not trusted any more."""
+    data, model = ladder(), network("gin").eval()
+    graph = identity_graph(data, 3)
+    before = model(data.x, data.edge_index, graph=graph)
+    plan = model.prepare(data.x, data.edge_index, graph=graph).plan
+    assert model.prepare(data.x, data.edge_index, graph=graph).plan is plan
+    graph[name].copy_(graph[name].clone())
+    again = model.prepare(data.x, data.edge_index, graph=graph).plan
+    assert again is not plan
+    assert torch.equal(model(data.x, data.edge_index, graph=graph), before)
