@@ -93,7 +93,7 @@ class StackedExchange:
         self.twin = cutter.field(sources, torch.cat([every, exchange.twin]), sources)
         self.base = cutter.field(targets, exchange.base, bases)
         self.received = cutter.field(targets, exchange.received)
-        assert exchange.base_row is not None and exchange.arrived is not None
+        assert exchange.base_row is not None
         self.base_row = cutter.field(bases, exchange.base_row, sources)
         self.arrived_targets = cutter.space(targets.owner[exchange.arrived], targets.block[exchange.arrived])
         self.arrived = cutter.field(self.arrived_targets, exchange.arrived, targets)
@@ -111,8 +111,8 @@ class StackedExchange:
             changes,
             cut[self.received],
             cut[self.node],
-            cut[self.base_row],
             cut[self.arrived],
+            cut[self.base_row],
         )
         return self.plain.cut(cut, 0, sent[:first]), exchange
 

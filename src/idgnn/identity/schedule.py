@@ -71,10 +71,8 @@ class Exchange:
     changes: Messages  # from own sources that are not colored, counted from `num_plain` on
     received: Tensor  # [targets] the number of messages into the node
     node: Tensor  # [bases]
-    # The plain source row of each base, and the targets that had a state of their own before: None if plain states are
-    # known, where nothing is computed for bases.
-    base_row: Tensor | None = None  # [bases]
-    arrived: Tensor | None = None  # [arrived]
+    arrived: Tensor  # [arrived] the targets that had a state of their own before
+    base_row: Tensor | None  # [bases] the plain source row of each; None if plain states are known
 
     def split(self, x: Tensor, round_: Round) -> tuple[Tensor, Tensor, Tensor]:
         """The states of plain sources, of sources with states of their own, and of colored ones."""
@@ -252,7 +250,7 @@ class _Builder:
         nodes = self.node.index_select(0, targets)
         own = torch.cat([changed + num_nodes, previous])
         twins = self.node.index_select(0, own)  # of rows that are plain, the rows themselves
-        plain = base_row = arrived = None
+        plain = base_row = None
         if self.plain_known:  # the sums over plain messages are known for every node, and so are plain messages
             base, bases = nodes, nodes[:0]
             sources, (source, previous) = self._ordered(changed + num_nodes, previous)
@@ -276,11 +274,11 @@ class _Builder:
                     heard_place, number, into.edge.index_select(0, position), num_plain, bases.numel(), self.gradients
                 )
             twin = torch.searchsorted(sources[:num_plain], self.node.index_select(0, sources[num_plain:]))
-            arrived = (previous >= num_plain).nonzero().flatten()
         plain = plain or _no_messages(nodes, num_plain, 0)
         rows, count = sources[num_plain:] - num_nodes, targets.numel()
         changes, colored = self._split_changes(source - num_plain, owner, position_in, rows, split - num_plain, count)
-        exchange = Exchange(num_plain, twin, base, changes, into.degree_of(nodes), bases, base_row, arrived)
+        arrived = (previous >= num_plain).nonzero().flatten()
+        exchange = Exchange(num_plain, twin, base, changes, into.degree_of(nodes), bases, arrived, base_row)
         return Round(num_sources, count, split, plain, colored, previous, exchange), sources
 
     def _split_changes(

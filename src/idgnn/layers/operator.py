@@ -58,6 +58,7 @@ class PlainRound:
     states: Tensor  # [plain rows, in_channels]
     sent: Tensor | None  # [plain rows, channels] the message of each; not needed if messages are linear
     total: Tensor  # [bases, channels] the sum of the messages into each
+    total_with_own: Tensor | None = None  # [bases, channels] the same and the own state, where that was kept
 
 
 class SumOperator(Operator):
@@ -164,7 +165,7 @@ class LinearSumOperator(SumOperator):
         _, own, colored = exchange.split(x, round_)
         states = plain.states.index_select(0, exchange.twin[own.size(0) :])
         change = self.message(colored, True) - self.message(states, False)
-        if self.own_weight and exchange.arrived is not None and exchange.arrived.numel() < round_.num_targets:
+        if self.own_weight and exchange.arrived.numel() < round_.num_targets:
             return self._with_plain_own_states(plain, x, round_, exchange, weight, change)
         base = plain.total.index_select(0, exchange.base)
         total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
@@ -180,10 +181,12 @@ class LinearSumOperator(SumOperator):
         self, plain: PlainRound, x: Tensor, round_: Round, exchange: Exchange, weight: Tensor | None, change: Tensor
     ) -> Tensor:
         """:meth:`exchanged` where few targets have a state of their own yet: plain own states are part of the base."""
-        arrived, base_row = exchange.arrived, exchange.base_row
-        assert arrived is not None and base_row is not None
-        own_states = self.message(plain.states.index_select(0, base_row), False)
-        base = torch.add(plain.total, own_states, alpha=self.own_weight).index_select(0, exchange.base)
+        arrived, sums = exchange.arrived, plain.total_with_own
+        if sums is None:
+            assert exchange.base_row is not None
+            own_states = self.message(plain.states.index_select(0, exchange.base_row), False)
+            sums = torch.add(plain.total, own_states, alpha=self.own_weight)
+        base = sums.index_select(0, exchange.base)
         total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
         _, own, _ = exchange.split(x, round_)
         if exchange.changes.source.numel():

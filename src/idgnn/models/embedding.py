@@ -184,7 +184,8 @@ class _Budget:
         # Plain states before and after each round, the result, and the messages and sums of layers that sum.
         arrays = num_layers + 2
         if model.identity == "full" and operator is not None and operator.sums:
-            arrays += num_layers + (1 if isinstance(operator, LinearSumOperator) else num_layers)
+            linear = isinstance(operator, LinearSumOperator)  # one array of messages; GIN's sums with own states
+            arrays += num_layers + (1 + num_layers * bool(operator.own_weight) if linear else num_layers)
         kept = arrays * inputs.num_nodes * state + (num_edges + inputs.num_nodes) * _EDGE_BYTES
         busiest = int(torch.bincount(inputs.edge_index[1], minlength=1).max()) + 1
         least = 2 * self.message * (busiest if named else num_edges)
@@ -288,7 +289,8 @@ class _KeptNetwork:
             sent[some] = values
         assert sent is not None
         linear = isinstance(operator, LinearSumOperator)
-        self.rounds.append(PlainRound(states, None if linear else sent, torch.empty_like(sent)))
+        with_own = torch.empty_like(sent) if linear and operator.own_weight else None
+        self.rounds.append(PlainRound(states, None if linear else sent, torch.empty_like(sent), with_own))
         return sent
 
     def _plain_part(self, layer: int, states: Tensor, sent: Tensor | None, nodes: Tensor) -> Tensor:
@@ -305,8 +307,14 @@ class _KeptNetwork:
         size = states.size(0)
         round_ = split_round((source, owner, edge), nodes, size, size, gradients=False)
         total = gather_sum(sent, round_.plain, edge_weight=self.weight)
-        self.rounds[layer].total[nodes] = total
-        return cast(SumOperator, operator).combine(total, states, round_)
+        kept = self.rounds[layer]
+        kept.total[nodes] = total
+        if kept.total_with_own is None:
+            return cast(SumOperator, operator).combine(total, states, round_)
+        operator = cast(LinearSumOperator, operator)
+        total = torch.add(total, sent.index_select(0, nodes), alpha=operator.own_weight)
+        kept.total_with_own[nodes] = total
+        return operator.finish(total)
 
     def _cost(self, rows: Tensor, between: Tensor, edges: Tensor) -> Tensor:
         """Bytes of chunks with so many rows, edges looked at between them, and edges into them."""
