@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 import torch
 import torch_geometric.nn as pyg
-from torch import Tensor, distributed, multiprocessing, nn
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.nn import GCNConv, SAGEConv
 
 from idgnn.models.identity_aware import IdentityAwareModel, identity_aware
+from idgnn.training.processes import Processes
 from tests.models.wrapped import EDGES, NUM_NODES, drawn, features, one_copy_per_query
+from tests.training.two_processes import in_two
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -69,34 +71,25 @@ def test_four_threads_call_one_model_at_once() -> None:
         torch.testing.assert_close(gradient, theirs, rtol=1e-9, atol=1e-9)
 
 
-def _ddp(rank: int, folder: str) -> None:
-    torch.set_num_threads(1)
-    torch.set_default_dtype(torch.float64)
-    store = f"file://{folder}/store"
-    distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=2)
-    model: Any = torch.load(f"{folder}/model.pt", weights_only=False)
-    parallel = DistributedDataParallel(model)
-    x, edge_index = torch.load(f"{folder}/graph{rank}.pt")
-    parallel(x, edge_index).sin().sum().backward()
-    if rank == 0:
-        torch.save({name: weight.grad for name, weight in model.named_parameters()}, f"{folder}/gradients.pt")
-    distributed.destroy_process_group()
-
-
 def test_two_processes_average_the_gradients(tmp_path: Path) -> None:
     model = drawn(Recomputed(), features(), EDGES)
-    torch.save(model, tmp_path / "model.pt")
+    graphs = [(features(), edges) for edges in (EDGES, EDGES.flip(0))]
+
+    def gradients(processes: Processes) -> dict[str, Tensor | None]:
+        torch.set_num_threads(1)  # a forked process has lost the threads of its parent
+        parallel = DistributedDataParallel(model)
+        parallel(*graphs[processes.rank]).sin().sum().backward()
+        return {name: weight.grad for name, weight in model.named_parameters()}
+
     expected: list[dict[str, Tensor]] = []
-    for rank, edges in enumerate((EDGES, EDGES.flip(0))):
-        x, every = features(), torch.arange(NUM_NODES)
-        torch.save((x, edges), tmp_path / f"graph{rank}.pt")
+    every = torch.arange(NUM_NODES)
+    for x, edges in graphs:
         loss = one_copy_per_query(model, torch.stack([every, every]), x, edges).sin().sum()
         gradient = torch.autograd.grad(loss, list(model.parameters()))
         expected.append(dict(zip([n for n, _ in model.named_parameters()], gradient, strict=True)))
-    multiprocessing.spawn(_ddp, (str(tmp_path),), nprocs=2)
-    found = torch.load(tmp_path / "gradients.pt")
-    for name, gradient in found.items():
-        torch.testing.assert_close(gradient, (expected[0][name] + expected[1][name]) / 2, rtol=1e-9, atol=1e-9)
+    for found in in_two(gradients, tmp_path):
+        for name, gradient in found.items():
+            torch.testing.assert_close(gradient, (expected[0][name] + expected[1][name]) / 2, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(
