@@ -139,7 +139,7 @@ def _edge_bytes(data: Data) -> int:
 
 
 def free_memory(device: torch.device) -> int:
-    """Bytes that nobody uses at the moment."""
+    """Bytes that are free at the moment."""
     if device.type == "cuda":
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # kept by PyTorch
         return torch.cuda.mem_get_info(device)[0] + unused

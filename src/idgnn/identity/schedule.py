@@ -261,17 +261,17 @@ class _Builder:
             bases, base = distinct(nodes, num_nodes)
             if 2 * bases.numel() > num_nodes:  # then all of them: their messages are at hand
                 plain, bases, base = all_messages(self.graph), torch.arange(num_nodes, device=nodes.device), nodes
-                heard = bases
+                senders = bases
             else:
                 number, position = into.expand(bases)
-                heard = into.neighbor.index_select(0, position)
-            sources, places = self._ordered(heard, changed + num_nodes, previous, twins, bases)
-            heard_place, source, previous, _, base_row = places
+                senders = into.neighbor.index_select(0, position)
+            sources, places = self._ordered(senders, changed + num_nodes, previous, twins, bases)
+            source_place, source, previous, _, base_row = places
             split, num_sources = self._sizes(sources)
             num_plain = int((sources < num_nodes).sum())
             if plain is None:
                 plain = group_messages(
-                    heard_place, number, into.edge.index_select(0, position), num_plain, bases.numel(), self.gradients
+                    source_place, number, into.edge.index_select(0, position), num_plain, bases.numel(), self.gradients
                 )
             twin = torch.searchsorted(sources[:num_plain], self.node.index_select(0, sources[num_plain:]))
         plain = plain or _no_messages(nodes, num_plain, 0)

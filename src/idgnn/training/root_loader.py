@@ -42,7 +42,7 @@ class RootLoader:
     the whole graph; a batch then costs what the nodes within :math:`K` steps of its queries cost, and nothing more.
 
     With `fanout` it is an approximation: the network sees a graph in which a node has at most so many in-neighbors,
-    drawn anew for each batch; the first number is for the queries themselves, the next for their in-neighbors, and so
+    drawn again for each batch; the first number is for the queries themselves, the next for their in-neighbors, and so
     on. Colors travel over edges that were drawn. Degrees stay those of the whole graph, and where GCN weighs messages,
     each of those that were drawn counts for as many as were not.
 

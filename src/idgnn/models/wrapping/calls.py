@@ -140,7 +140,7 @@ class Calls:
         return self.frames[-1] if self.frames and self.frames[-1].layer is layer else None
 
     def own(self, edges: Tensor, context: Context) -> None:
-        """From now on whoever is given these edges, in this or another tensor with the same memory, has the context."""
+        """From now on a layer that is given these edges, in any tensor with the same memory, has this context."""
         self._given.put(edges, context)
 
     @contextmanager
