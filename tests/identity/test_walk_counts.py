@@ -122,7 +122,7 @@ def test_a_gpu_counts_the_same():
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        (torch.tensor([[0, 1, 1]]), r"the query pairs has shape \[1, 3\], expected"),
+        (torch.tensor([[0, 1, 1]]), r"the query pairs have shape \[1, 3\], expected"),
         (torch.tensor([[0], [5]]), "name node 5, but the graph has 3 nodes"),
         (torch.zeros(2, 0, dtype=torch.long), "no query pairs were given"),
     ],

@@ -303,3 +303,8 @@ def test_attributes_of_a_graph_that_the_model_does_not_use_are_left_alone() -> N
     model = identity_aware(OfData())
     torch.testing.assert_close(model(data), model.module(data), rtol=0, atol=1e-12)
     assert model.roles.known["extra"] == "node" and model.roles.known["mask_3"] == "shared"
+
+
+def test_a_name_that_the_model_has_no_argument_for_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"'edge_wieght' is said to be .* it has .*edge_weight"):
+        identity_aware(pyg.GCN(5, 8, 2), per_node=["edge_wieght"])

@@ -361,6 +361,12 @@ def test_wrapped_models_answer_as_on_the_whole_graph(module):
         assert_same(model.embed(data, memory=memory), expected, 1e-9)
 
 
+@pytest.mark.parametrize("data", [None, torch.ones(3, 1), [torch.ones(3, 1)], {"x": 1}, []], ids=str)
+def test_what_is_no_graph_is_refused(data):
+    with pytest.raises(ValueError, match=r"expected a torch_geometric\.data\.Data or a list of them"):
+        RootLoader(data, IDGNN(1, 8, 4))
+
+
 @pytest.mark.parametrize("model", ["gcn", GraphConv(1, 8)], ids=["name", "layer"])
 def test_what_is_no_network_is_refused(model):
     with pytest.raises(ValueError, match=r"expected an IDGNN or a model that idgnn\.identity_aware returned"):

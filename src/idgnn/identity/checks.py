@@ -63,7 +63,7 @@ def edges_of(data: Data) -> Tensor:
 def check_pairs(pairs: Tensor, num_nodes: int) -> None:
     """Refuses anything but an integer `[2, num_pairs]` tensor of node ids with at least one pair."""
     if not isinstance(pairs, Tensor) or pairs.dim() != 2 or pairs.size(0) != 2:
-        given = f"has shape {list(pairs.shape)}" if isinstance(pairs, Tensor) else f"is a {type(pairs).__name__}"
+        given = f"have shape {list(pairs.shape)}" if isinstance(pairs, Tensor) else f"are a {type(pairs).__name__}"
         raise ValueError(
             f"the query pairs {given}, expected an integer tensor of shape [2, num_pairs]: pairs[0] holds the nodes "
             "that are read, pairs[1] the nodes that are colored."

@@ -37,8 +37,8 @@ class IdentityGAT(Operator):
         super().__init__()
         if heads < 1 or out_channels % heads:
             raise ValueError(
-                f"out_channels is {out_channels} and heads is {heads}, expected a multiple of at least one head: "
-                "the heads stand side by side and share the channels evenly."
+                f"out_channels is {out_channels} and heads is {heads}, expected at least one head, and out_channels a "
+                "multiple of heads: the heads are concatenated and share the channels evenly."
             )
         self.heads, self.negative_slope = heads, negative_slope
         self.lin = nn.Linear(in_channels, out_channels, bias=False)

@@ -98,10 +98,25 @@ def identity_aware(
                     f"the argument {name} is said to be per {said[name]} and {role}, expected one of them."
                 )
     if not isinstance(module, MessagePassing):
+        _check_names(module, said)
         return IdentityAwareModel(module, said)
     if said:
         raise ValueError("per_node, per_edge and shared are for models; the arguments of a layer are given per row.")
     return IdentityAwareLayer(module)
+
+
+def _check_names(module: nn.Module, said: dict[str, ArgumentRole]) -> None:
+    """Refuses names that the forward of a module has no argument for."""
+    parameters = signature(module.forward).parameters.values()
+    names = {parameter.name for parameter in parameters}
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return
+    for name in said:
+        if name.split("[")[0] not in names:
+            raise ValueError(
+                f"{name!r} is said to be per node, per edge or shared, but {type(module).__name__}.forward has no "
+                f"such argument; it has {', '.join(sorted(names))}."
+            )
 
 
 def takes(module: nn.Module, name: str) -> bool:
@@ -194,8 +209,9 @@ class IdentityAwareLayer(Wrapped):
 class IdentityAwareModel(Wrapped):
     """ID-GNN-Full (Algorithm 1) by the layers of a given model. Made by :func:`identity_aware`.
 
-    Called as the model itself, as `model(x, edge_index, ...)` or with a `Data`, it returns the embedding of every node
-    under its own color `[num_nodes, out]`. Besides the model's own arguments it takes
+    Called as the model itself, as `model(x, edge_index, ...)`, or with a `Data` if its own forward takes one, it
+    returns the embedding of every node under its own color `[num_nodes, out]`. Besides the model's own arguments it
+    takes
 
     * `queries`: node ids `[num_queries]`, or pairs `[2, num_queries]` for the conditional embeddings of `queries[0]`
       when `queries[1]` is colored;

@@ -13,6 +13,7 @@ from torch_geometric.data import Batch, Data
 
 from idgnn.identity.checks import check_graph, check_pairs, check_roots, check_whole
 from idgnn.identity.queries import as_tensor
+from idgnn.models.identity_aware import IdentityAwareModel
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.large_graph import LargeGraph, check_fanout
 from idgnn.models.prepared import Prepared
@@ -52,7 +53,8 @@ class RootLoader:
     Args:
         data: The graph, or graphs: `x`, `edge_index`, and `edge_attr` or `edge_weight` if the layers take them. Several
             are one with the node ids of `torch_geometric.data.Batch.from_data_list`.
-        model: The network, with named layers. If it changes other than in its weights, make a new loader.
+        model: An :class:`idgnn.IDGNN`, or a model that :func:`idgnn.identity_aware` returned. If it changes other than
+            in its weights, make a new loader.
         queries: Nodes `[num_queries]`, pairs `[2, num_queries]` of a node that is read and a node that is colored, or
             `None` for all nodes; a tensor, an array or a list.
         batch_size: Queries in a batch.
@@ -80,7 +82,7 @@ class RootLoader:
     def __init__(
         self,
         data: Data | Sequence[Data],
-        model: IDGNN,
+        model: IDGNN | IdentityAwareModel,
         queries: Tensor | Sequence[int] | np.ndarray | None = None,
         *,
         batch_size: int = 512,
@@ -91,9 +93,15 @@ class RootLoader:
     ) -> None:
         check_whole(batch_size, "batch_size", "the queries in a batch")
         check_whole(num_workers, "num_workers", "the processes that prepare batches", least=0)
-        whole: Any = data if isinstance(data, Data) else Batch.from_data_list(list(data))
+        graphs: list[Any] = [data] if isinstance(data, Data) else list(data) if isinstance(data, Sequence) else []
+        if not graphs or not all(isinstance(graph, Data) for graph in graphs):
+            raise ValueError(
+                f"data is {type(data).__name__!r}, expected a torch_geometric.data.Data or a list of them. Make one "
+                "with Data(x=x, edge_index=edge_index)."
+            )
+        whole: Any = graphs[0] if isinstance(data, Data) else Batch.from_data_list(graphs)
         if fanout:
-            check_fanout(fanout, model.num_layers)
+            check_fanout(fanout, model.num_layers or len(fanout))
         self.queries = _checked(as_tensor(queries, "queries"), whole)
         graph = LargeGraph(model, whole, self.queries if not fanout else None)
         self.batch_size, self.fanout, self.shuffle, self.seed = batch_size, tuple(fanout), shuffle, seed
