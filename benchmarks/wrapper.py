@@ -23,8 +23,7 @@ from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
 from benchmarks.data import tu_graphs
-from benchmarks.machine import describe
-from benchmarks.timing import at_most, ratio, take_turns
+from benchmarks.measure import at_most, describe, ratio, take_turns
 from idgnn import IDGNN, ToIdentityGraph, identity_aware
 from idgnn.writing import write_text
 
