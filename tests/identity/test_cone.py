@@ -51,7 +51,7 @@ def test_rows_distances_edges_and_bounds(data, num_layers, loops):
     found = set(zip(source.tolist(), target.tolist(), edge.tolist(), strict=True))
     assert len(found) == source.numel()
     for step in range(num_layers):  # in each round, all edges from rows with a state before it to rows with one after
-        before, after = set(chunk.own(step).tolist()), set(chunk.own(step + 1).tolist())
+        before, after = own(chunk, step), own(chunk, step + 1)
         for s in before:
             for u in after:
                 if color[s] == color[u]:
@@ -64,6 +64,11 @@ def test_rows_distances_edges_and_bounds(data, num_layers, loops):
     assert source.numel() <= between.sum()
     degree = links.into.degree[chunk.node]
     assert all(int(degree[color == v].sum()) <= into[questions.color == v].sum() for v in color.unique())
+
+
+def own(cone: Cone, depth: int) -> set[int]:
+    """The rows with a state of their own after `depth` rounds: the color has arrived and still matters."""
+    return set(((cone.arrival <= depth) & (cone.remaining <= cone.num_layers - depth)).nonzero().flatten().tolist())
 
 
 def test_cut():

@@ -72,10 +72,6 @@ class Cone:
         """The colors of the rows, numbered 0, 1, 2, ... `[rows]`."""
         return torch.unique_consecutive(self.key // max(self.num_nodes, 1), return_inverse=True)[1]
 
-    def own(self, depth: int) -> Tensor:
-        """The rows with a state of their own after `depth` rounds: the color has arrived and still matters."""
-        return ((self.arrival <= depth) & (self.remaining <= self.num_layers - depth)).nonzero().flatten()
-
     def find(self, queries: Queries) -> tuple[Tensor, Tensor]:
         """The row that answers each query, and whether there is one: else the color does not reach it in K rounds."""
         return contains(self.key, queries.color * self.num_nodes + queries.node)

@@ -3,6 +3,7 @@ r"""What the named layers have in common: two message functions and one round to
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -87,8 +88,8 @@ class SumOperator(Operator):
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
         if round_.exchange is not None:
-            plain = self.plain_round(x[: round_.exchange.num_plain], round_.plain, weight)
-            return self.exchanged(plain, x, round_, round_.exchange, weight)
+            plain, *own = round_.exchange.split(x, round_)
+            return self.exchanged(self.plain_round(plain, round_.plain, weight), x, own, round_, weight)
         return self.direct(x, round_, weight)
 
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
@@ -105,12 +106,17 @@ class SumOperator(Operator):
         return PlainRound(x, sent, gather_sum(sent, messages, edge_weight=weight))
 
     def exchanged(
-        self, plain: PlainRound, x: Tensor, round_: Round, exchange: Exchange, weight: Tensor | None
+        self, plain: PlainRound, x: Tensor, own_states: Sequence[Tensor], round_: Round, weight: Tensor | None
     ) -> Tensor:
-        """One round in which targets take over a plain sum and exchange the messages that differ."""
-        _, own, colored = exchange.split(x, round_)
+        """One round in which targets take over a plain sum and exchange the messages that differ.
+
+        `own_states` are the sources `x` that are not plain, and of these the colored ones, as
+        :meth:`idgnn.identity.schedule.Exchange.split` gives them: split once, because each slice has a gradient of the
+        full size.
+        """
+        (own, colored), exchange = own_states, round_.exchange
+        assert exchange is not None and plain.sent is not None
         twin, colored_twin = exchange.twin.split([own.size(0), colored.size(0)])
-        assert plain.sent is not None
         change = self.message(colored, True) - plain.sent.index_select(0, colored_twin)
         base = plain.total.index_select(0, exchange.base)
         total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
@@ -151,7 +157,8 @@ class LinearSumOperator(SumOperator):
     def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
         """Adds the own state."""
         if self.own_weight:
-            total = total + self.own_weight * self.message(x.index_select(0, round_.previous), False)
+            own = self.message(x.index_select(0, round_.previous), False)
+            total = torch.add(total, own, alpha=self.own_weight)
         return self.finish(total)
 
     def plain_round(self, x: Tensor, messages: Messages, weight: Tensor | None) -> PlainRound:
@@ -159,14 +166,20 @@ class LinearSumOperator(SumOperator):
         return PlainRound(x, None, gather_sum(self.message(x, False), messages, edge_weight=weight))
 
     def exchanged(
-        self, plain: PlainRound, x: Tensor, round_: Round, exchange: Exchange, weight: Tensor | None
+        self, plain: PlainRound, x: Tensor, own_states: Sequence[Tensor], round_: Round, weight: Tensor | None
     ) -> Tensor:
-        """One round in which targets take over a plain sum and exchange the messages that differ."""
-        _, own, colored = exchange.split(x, round_)
+        """One round in which targets take over a plain sum and exchange the messages that differ.
+
+        `own_states` are the sources `x` that are not plain, and of these the colored ones, as
+        :meth:`idgnn.identity.schedule.Exchange.split` gives them: split once, because each slice has a gradient of the
+        full size.
+        """
+        (own, colored), exchange = own_states, round_.exchange
+        assert exchange is not None
         states = plain.states.index_select(0, exchange.twin[own.size(0) :])
         change = self.message(colored, True) - self.message(states, False)
         if self.own_weight and exchange.arrived.numel() < round_.num_targets:
-            return self._with_plain_own_states(plain, x, round_, exchange, weight, change)
+            return self._with_plain_own_states(plain, x, own, round_, exchange, weight, change)
         base = plain.total.index_select(0, exchange.base)
         total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
         if exchange.changes.source.numel() == 0:
@@ -178,7 +191,14 @@ class LinearSumOperator(SumOperator):
         return self.finish(torch.addmm(total, change, self.weight_of(False).t()))
 
     def _with_plain_own_states(
-        self, plain: PlainRound, x: Tensor, round_: Round, exchange: Exchange, weight: Tensor | None, change: Tensor
+        self,
+        plain: PlainRound,
+        x: Tensor,
+        own: Tensor,
+        round_: Round,
+        exchange: Exchange,
+        weight: Tensor | None,
+        change: Tensor,
     ) -> Tensor:
         """:meth:`exchanged` where few targets have a state of their own yet: plain own states are part of the base."""
         arrived, sums = exchange.arrived, plain.total_with_own
@@ -188,7 +208,6 @@ class LinearSumOperator(SumOperator):
             sums = torch.add(plain.total, own_states, alpha=self.own_weight)
         base = sums.index_select(0, exchange.base)
         total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
-        _, own, _ = exchange.split(x, round_)
         if exchange.changes.source.numel():
             change = _minus_rows(own, plain.states, exchange.twin[: own.size(0)])
             total = gather_sum(self.message(change, False), exchange.changes, edge_weight=weight, base=total)

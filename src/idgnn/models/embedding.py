@@ -33,7 +33,7 @@ from idgnn.models.large_graph import LargeGraph
 
 if TYPE_CHECKING:
     from idgnn.models.idgnn import IDGNN
-    from idgnn.models.inputs import Encoder
+    from idgnn.models.inputs import AnyEncoder
 
 # Of what is free; the rest is for other work on the machine.
 _SHARE = 0.5
@@ -53,7 +53,7 @@ Finished = Callable[[Tensor, Tensor, int], None]
 
 
 def embed(
-    model: Encoder,
+    model: AnyEncoder,
     data: Data,
     roots: Tensor | Sequence[int] | np.ndarray | None,
     memory: float | str | None,
@@ -74,13 +74,13 @@ def embed(
     return into
 
 
-def embedding_shape(model: Encoder, data: Data, roots: Tensor | None) -> torch.Size:
+def embedding_shape(model: AnyEncoder, data: Data, roots: Tensor | None) -> torch.Size:
     """The number of roots, and the width of what is returned for each."""
     queries = as_queries(roots, check_graph(data), torch.device("cpu"))
     return torch.Size([queries.node.numel(), _embedding_channels(model, data, queries)])
 
 
-def _embedding_channels(model: Encoder, data: Data, queries: Queries) -> int:
+def _embedding_channels(model: AnyEncoder, data: Data, queries: Queries) -> int:
     """The width of an embedding; a wrapped model shows it in its answer to the first query."""
     if hasattr(model, "pair_channels"):
         model = cast("IDGNN", model)
@@ -94,7 +94,7 @@ def _embedding_channels(model: Encoder, data: Data, queries: Queries) -> int:
 
 
 def embed_by_chunks(
-    model: Encoder, data: Data, roots: Tensor | None, memory: float | str | None, finished: Finished, start: int = 0
+    model: AnyEncoder, data: Data, roots: Tensor | None, memory: float | str | None, finished: Finished, start: int = 0
 ) -> None:
     """Embeds the roots in an order of its own, from the `start`-th on, and hands over each chunk when it is done.
 
@@ -122,7 +122,9 @@ def embed_by_chunks(
     warn_unreached(unreached, asked.numel(), model.num_layers or 1, stacklevel=3)
 
 
-def _answers(model: Encoder, inputs: Inputs, queries: Queries, memory: int) -> Iterator[tuple[int, int, Tensor, int]]:
+def _answers(
+    model: AnyEncoder, inputs: Inputs, queries: Queries, memory: int
+) -> Iterator[tuple[int, int, Tensor, int]]:
     """First and last + 1 query of each chunk, its embeddings, and how many of them no color reaches."""
     budget = _Budget(model, inputs, memory)
     if model.operator is None:
@@ -149,7 +151,7 @@ def _answers(model: Encoder, inputs: Inputs, queries: Queries, memory: int) -> I
 
 
 def _by_row_graphs(
-    model: Encoder, inputs: Inputs, queries: Queries, budget: _Budget
+    model: AnyEncoder, inputs: Inputs, queries: Queries, budget: _Budget
 ) -> Iterator[tuple[int, int, Tensor, int]]:
     """Layers that are not ours: each chunk of queries runs on the identity graph of its neighborhood."""
     graph = LargeGraph.of_inputs(model, inputs)
@@ -172,7 +174,7 @@ class _Budget:
 
     edge = 120  # between rows of a chunk that is looked at
 
-    def __init__(self, model: Encoder, inputs: Inputs, memory: int) -> None:
+    def __init__(self, model: AnyEncoder, inputs: Inputs, memory: int) -> None:
         num_edges, operator, num_layers = inputs.edge_index.size(1), model.operator, model.num_layers or 1
         width = max((max(weight.shape) for weight in model.parameters() if weight.dim() > 1), default=1)
         if operator is not None:
@@ -253,7 +255,8 @@ class _KeptNetwork:
             x = torch.cat([self.states[layer].index_select(0, schedule.plain[layer]), h])
             if round_.exchange is not None:
                 plain = self.rounds[layer]
-                out = cast(SumOperator, operator).exchanged(plain, x, round_, round_.exchange, self.weight)
+                _, *own = round_.exchange.split(x, round_)
+                out = cast(SumOperator, operator).exchanged(plain, x, own, round_, self.weight)
             else:
                 out = operator(x, round_, self.weight, self.edge_attr)
             h = self.model.after(layer, out)

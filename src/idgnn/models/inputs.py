@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from idgnn.models.identity_aware import IdentityAwareModel
     from idgnn.models.idgnn import IDGNN
 
-    Encoder = IDGNN | IdentityAwareModel
+    AnyEncoder = IDGNN | IdentityAwareModel
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def given(x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, edge_weight: 
     return Inputs(x, edge_index if edge_index.dtype == torch.long else edge_index.long(), edge_attr, edge_weight)
 
 
-def of_data(data: Data, model: Encoder, device: torch.device) -> Inputs:
+def of_data(data: Data, model: AnyEncoder, device: torch.device) -> Inputs:
     """A graph with what the layers take of its edges, on a device. One without features gets the feature 1."""
     num_nodes = check_graph(data)
     x = data.x

@@ -24,7 +24,7 @@ from idgnn.models.prepared import Prepared
 
 if TYPE_CHECKING:
     from idgnn.models.idgnn import IDGNN
-    from idgnn.models.inputs import Encoder
+    from idgnn.models.inputs import AnyEncoder
 
 # The cones of all roots are found once and kept if they take at most this share of the memory that is free.
 _TABLE_SHARE = 0.125
@@ -43,7 +43,7 @@ class LargeGraph:
         roots: Nodes that will be queried under their own colors, again and again; their cones are found once.
     """
 
-    def __init__(self, model: Encoder, data: Data, roots: Tensor | None = None) -> None:
+    def __init__(self, model: AnyEncoder, data: Data, roots: Tensor | None = None) -> None:
         if not hasattr(model, "check_layers"):
             raise ValueError(
                 f"the network is a {type(model).__name__}, expected an IDGNN or a model that idgnn.identity_aware "
@@ -52,13 +52,13 @@ class LargeGraph:
         self._set_up(model, of_data(data, model, torch.device("cpu")), roots)
 
     @classmethod
-    def of_inputs(cls, model: Encoder, inputs: Inputs) -> LargeGraph:
+    def of_inputs(cls, model: AnyEncoder, inputs: Inputs) -> LargeGraph:
         """Of a graph that was checked, on any device."""
         graph = cls.__new__(cls)
         graph._set_up(model, inputs, None)
         return graph
 
-    def _set_up(self, model: Encoder, inputs: Inputs, roots: Tensor | None) -> None:
+    def _set_up(self, model: AnyEncoder, inputs: Inputs, roots: Tensor | None) -> None:
         operator, edge_index, self.num_nodes = model.operator, inputs.edge_index, inputs.num_nodes
         self.num_layers, self.identity = model.num_layers or 1, model.identity
         self.named = operator is not None

@@ -20,7 +20,7 @@ from idgnn.models.saving import separate_tensors
 from idgnn.writing import replacing, write_text
 
 if TYPE_CHECKING:
-    from idgnn.models.inputs import Encoder
+    from idgnn.models.inputs import AnyEncoder
 
 
 class Partial:
@@ -78,7 +78,7 @@ def discard(path: Path) -> None:
 
 
 def embed_partial(
-    encoder: Encoder, data: Data, roots: Tensor | None, memory: int | str | None, progress: bool, path: Path
+    encoder: AnyEncoder, data: Data, roots: Tensor | None, memory: int | str | None, progress: bool, path: Path
 ) -> Tensor:
     """:meth:`idgnn.IDGNN.embed`, with what is done kept in a file at `path`. The file stays: see :func:`discard`."""
     shape = embedding_shape(encoder, data, roots)
@@ -96,7 +96,7 @@ def embed_partial(
     return torch.from_numpy(np.array(partial.values))
 
 
-def _fingerprint(encoder: Encoder, data: Data, roots: Tensor | None) -> str:
+def _fingerprint(encoder: AnyEncoder, data: Data, roots: Tensor | None) -> str:
     """Equal only for equal weights, settings, graphs and roots."""
     made_of = repr(encoder) if isinstance(encoder, IdentityAwareModel) else encoder.settings
     digest = hashlib.sha256(json.dumps(made_of, default=repr).encode())

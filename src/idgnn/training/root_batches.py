@@ -17,7 +17,7 @@ from idgnn.training.preparing import Order, Preparer
 from idgnn.training.seeds import seed_of
 
 if TYPE_CHECKING:
-    from idgnn.models.inputs import Encoder
+    from idgnn.models.inputs import AnyEncoder
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class RootSource:
         device: Where batches go.
     """
 
-    def __init__(self, encoder: Encoder, workers: int, device: torch.device) -> None:
+    def __init__(self, encoder: AnyEncoder, workers: int, device: torch.device) -> None:
         self.encoder, self.workers, self.device = encoder, workers, device
         self._held: list[tuple[QuerySet, Preparer]] = []
 
