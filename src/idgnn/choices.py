@@ -17,8 +17,15 @@ Aggregation = Literal["max", "mean", "sum"]
 Identity = Literal["full", "fast", "none"]
 """ID-GNN-Full, ID-GNN-Fast, or the plain GNN."""
 
-CycleScale = Literal["log", "counts", "walk"]
-"""Scale of closed-walk counts: logarithm, the counts themselves, or return probabilities of the random walk."""
+Color = Literal["message", "message+update"]
+"""What has second weights: the messages of colored rows (Eq. 3), or also what a colored row keeps of its own state."""
+
+CycleScale = Literal["standardized", "log", "counts", "walk"]
+"""Scale of closed-walk counts: logarithms with mean 0 and deviation 1 over the training graphs, logarithms, the counts
+themselves, or return probabilities of the random walk."""
+
+PairHeadName = Literal["mlp", "paper"]
+"""How pairs are read: by an MLP, or as in the paper, where one linear layer reads the pairs of ID-GNN-Full."""
 
 Level = Literal["node", "pair", "graph"]
 """What a prediction is about."""
