@@ -14,12 +14,9 @@ from functools import cache
 from statistics import mean, median
 from typing import Any, Literal
 
-from idgnn.experiments.spec import Job, MeasureJob, RunRecord, job_as_dict
+from idgnn.experiments.spec import Job, MeasureJob, RunRecord, job_as_dict, recorded_settings
 from idgnn.graphs.catalog import CATALOG
-from idgnn.graphs.sources import Selection
-from idgnn.models.settings import ModelSettings
-from idgnn.tasks.task_settings import TaskSettings
-from idgnn.training.run_settings import RunSettings, TrainOptions
+from idgnn.training.run_settings import RunSettings
 
 GIB = 2**30
 _NODES = {"Cora": 2708, "CiteSeer": 3327, "ENZYMES": 33, "PROTEINS": 39, "BZR": 36, "COX2": 41, "MUTAG": 18}
@@ -154,12 +151,6 @@ def _settings(job: dict[str, Any]) -> RunSettings | None:
     if not isinstance(job.get("train"), str):
         return None
     try:
-        return RunSettings(
-            job["train"],
-            TaskSettings(**job["task"]),
-            ModelSettings(**job["model"]),
-            TrainOptions(**job["training"]),
-            Selection(**job["selection"]),
-        )
+        return recorded_settings(job)
     except (KeyError, TypeError, ValueError):  # of another version
         return None

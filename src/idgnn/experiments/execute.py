@@ -114,8 +114,8 @@ def _network(job: TrainJob, problem: Problem) -> Any:
     if job.variant == "idgnn":
         from idgnn.models.predictor import make_predictor
 
-        outputs = problem.objective.num_outputs
-        return make_predictor(settings.model, problem.level, problem.in_channels, outputs, problem.edge_dim)
+        outputs, symmetric = problem.objective.num_outputs, problem.symmetric
+        return make_predictor(settings.model, problem.level, problem.in_channels, outputs, problem.edge_dim, symmetric)
     if job.variant == "released":
         from idgnn.experiments.released import build_released as build_variant
     elif job.variant == "walks":

@@ -40,6 +40,9 @@ BOTH = tuple(Model(f"both-{conv}", conv, "ID-GNN-Full, both directions", "full",
 """Beyond the paper, for links: an undirected link has no direction, so both are read and averaged."""
 EVERY = PAPER + WALKS + BOTH
 
+PAPER_NETWORK = ModelSettings(color="message", cycle_scale="log", pair_head="paper", symmetric=False)
+"""What the paper, or the released code, has; the defaults of the library are the settings that we recommend."""
+
 # Epochs between two shuffles of the graphs into batches: each batch is captured as a CUDA graph, which takes time.
 _RESHUFFLE_EVERY = 20
 
@@ -80,8 +83,9 @@ class TaskColumn:
             batch_size=(released and self.released_batch_size) or self.batch_size,
             eval_every=max(epochs // 50, 1),
             reshuffle_every=1 if self.task == "link-prediction" else _RESHUFFLE_EVERY,
+            reestimate_batchnorm=False,
         )
-        network, selection = ModelSettings(conv=model.conv, identity=model.identity), Selection()
+        network, selection = replace(PAPER_NETWORK, conv=model.conv, identity=model.identity), Selection()
         if released:
             training = replace(training, lr=self.released_lr, schedule=self.released_schedule)
             network = replace(network, width=_released_width(self, model), aggr="mean")

@@ -327,7 +327,10 @@ class IdentityAwareModel(Wrapped):
         options = {name: values.index_select(0, rows.edge) for name, values in edge.items() if values is not None}
         x = ready.x.index_select(0, rows.node)
         out = self.run_rows(x, rows.edge_index, colored=rows.colored, **options)
-        return rows_of(out, rows.node.numel(), rows.query_row, type(self.module).__name__)
+        h = rows_of(out, rows.node.numel(), rows.query_row, type(self.module).__name__)
+        if ready.read is None:
+            return h
+        return torch.cat([h.index_select(0, ready.read.node), h.index_select(0, ready.read.color)], dim=-1)
 
     def embed(
         self,

@@ -75,7 +75,7 @@ class Trainer:
         self.graph_cache = CudaGraphCache(self.device) if options.cuda_graphs else None
         # With query_batch_size, graphs stay on the CPU, and only what a batch needs is copied to the device.
         by_query = options.query_batch_size is not None
-        self.source = RootSource(model.encoder, options.workers, self.device) if by_query else None
+        self.source = RootSource(model, options.workers, self.device) if by_query else None
         self.train = self._placed(problem.train)
         self._fit_cycle_scale()
         self.batches: Batches | RootBatches | None = None  # of the training part, until its queries change
@@ -223,7 +223,7 @@ class Trainer:
         return part if self.source else part.to(self.device)
 
     def _batches(self, part: QuerySet, fanout: tuple[int, ...] = ()) -> Batches | RootBatches:
-        return self.source.batches(part, fanout) if self.source else Batches(part, self.model.encoder)
+        return self.source.batches(part, fanout) if self.source else Batches(part, self.model)
 
     def _training_batches(self) -> Batches | RootBatches:
         part = self.train.epoch(generator_of(self.seed, "queries", self.epoch))
