@@ -40,7 +40,7 @@ BOTH = tuple(Model(f"both-{conv}", conv, "ID-GNN-Full, both directions", "full",
 """Beyond the paper, for links: an undirected link has no direction, so both are read and averaged."""
 EVERY = PAPER + WALKS + BOTH
 
-PAPER_NETWORK = ModelSettings(color="message", cycle_scale="log", pair_head="paper", symmetric=False)
+PAPER_NETWORK = ModelSettings(color="message", aggr="max", cycle_scale="log", pair_head="paper", symmetric=False)
 """What the paper, or the released code, has; the defaults of the library are the settings that we recommend."""
 
 # Epochs between two shuffles of the graphs into batches: each batch is captured as a CUDA graph, which takes time.

@@ -26,7 +26,7 @@ class LayerOptions:
     """The layer; gine reads edge features, gcn edge weights."""
     identity: Identity = "full"
     """ID-GNN-Full, ID-GNN-Fast (closed-walk counts as features), or the plain GNN."""
-    color: Color = "message"
+    color: Color = "message+update"
     """Second weights of the full version: for the messages of the colored node, or also for its own update."""
     aggr: Aggregation = "max"
     """Aggregation of sage."""
@@ -74,7 +74,7 @@ class ModelSettings(LayerOptions):
     """Width of the network, in place of a budget."""
     budget: int = 256
     """Width of the plain GCN whose number of parameters is matched."""
-    pair_head: PairHeadName = "paper"
+    pair_head: PairHeadName = "mlp"
     """How pairs are read: by an MLP, or as in the paper, by one linear layer in the full version."""
     symmetric: bool | None = None
     """Read pairs in both directions and take the mean; unless given, for links that have no direction."""

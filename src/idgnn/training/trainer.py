@@ -223,7 +223,10 @@ class Trainer:
         return part if self.source else part.to(self.device)
 
     def _batches(self, part: QuerySet, fanout: tuple[int, ...] = ()) -> Batches | RootBatches:
-        return self.source.batches(part, fanout) if self.source else Batches(part, self.model)
+        if self.source:
+            return self.source.batches(part, fanout)
+        # A network of the experiments may have an encoder that prepares batches, and no more.
+        return Batches(part, self.model if isinstance(self.model, Predictor) else self.model.encoder)
 
     def _training_batches(self) -> Batches | RootBatches:
         part = self.train.epoch(generator_of(self.seed, "queries", self.epoch))
