@@ -69,9 +69,9 @@ def sent(operator: nn.Module, h: Tensor, colored: Tensor) -> Tensor:
 
 def own(operator: nn.Module, h: Tensor, colored: Tensor) -> Tensor:
     """W_c h of the colored nodes, if updates are colored, and zero of all others."""
-    if operator.lin_own_colored is None:
+    if operator.update_colored is None:
         return h.new_zeros(())
-    return colored[:, None] * linear(operator.lin_own_colored, h)
+    return colored[:, None] * (h @ operator.update_colored.t())
 
 
 def gcn(operator: nn.Module, h: Tensor, edges: list, colored: Tensor, edge_weight: Tensor | None) -> Tensor:

@@ -77,8 +77,8 @@ def with_plain_weights(module: nn.Module) -> nn.Module:
     """Gives colored messages the weights of plain ones, and colored updates none. Changes `module`."""
     with torch.no_grad():
         for part in module.modules():
-            if getattr(part, "lin_own_colored", None) is not None:
-                part.lin_own_colored.weight.zero_()
+            if getattr(part, "update_colored", None) is not None:
+                part.update_colored.zero_()
             if getattr(part, "lin_colored", None) is not None:
                 if hasattr(part, "lin"):
                     part.lin_colored.weight.copy_(part.lin.weight)

@@ -25,7 +25,7 @@ def difference(conv: str, pair: tuple[int, int], *, same_features: bool, color: 
     torch.manual_seed(0)
     model = IDGNN(3, 16, 4, num_layers=5, conv=conv, color=color).double().eval()
     for layer in model.convs if color == "message+update" else ():
-        torch.nn.init.normal_(layer.operator.lin_own_colored.weight, std=0.1)  # as training would
+        torch.nn.init.normal_(layer.operator.update_colored, std=0.1)  # as training would
     x = torch.rand(8, 3, dtype=torch.double)
     if same_features:
         x[pair[1]] = x[pair[0]]

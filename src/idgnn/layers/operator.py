@@ -29,8 +29,8 @@ class Operator(nn.Module, ABC):
     none; :math:`\mathbf{W}_c = \mathbf{0}` at first. Messages alone do not tell a node from its twins.
     """
 
-    lin_own_colored: nn.Linear | None
-    r""":math:`\mathbf{W}_c`, if the update is colored."""
+    update_colored: nn.Parameter | None
+    r""":math:`\mathbf{W}_c` `[channels, in_channels]`, if the update is colored."""
 
     self_loops: ClassVar[bool] = False
     """Whether every row also sends a message to itself. Such a message is a message, and may be colored."""
@@ -54,16 +54,14 @@ class Operator(nn.Module, ABC):
         r"""Makes :math:`\mathbf{W}_c`, zero, if updates are to be colored."""
         if color not in get_args(Color):
             raise ValueError(f"color is {color!r}, expected one of {', '.join(map(repr, get_args(Color)))}.")
-        self.lin_own_colored = None
-        if identity and color == "message+update":
-            self.lin_own_colored = nn.Linear(in_channels, channels, bias=False)
-            nn.init.zeros_(self.lin_own_colored.weight)
+        colored = identity and color == "message+update"
+        self.update_colored = nn.Parameter(torch.zeros(channels, in_channels)) if colored else None
 
     @abstractmethod
     def reset_parameters(self) -> None:
         """Draws new weights; those of colored updates are zero again."""
-        if self.lin_own_colored is not None:
-            nn.init.zeros_(self.lin_own_colored.weight)
+        if self.update_colored is not None:
+            nn.init.zeros_(self.update_colored)
 
     def color_update(self, total: Tensor, colored: Tensor, round_: Round) -> Tensor:
         r"""Adds :math:`\mathbf{W}_c \mathbf{h}_v` to the targets that are colored, in place.
@@ -73,7 +71,7 @@ class Operator(nn.Module, ABC):
             colored: The states of the colored sources `[colored sources, in_channels]`.
             round_: The round.
         """
-        if self.lin_own_colored is None or not colored.size(0) or not round_.num_targets:
+        if self.update_colored is None or not colored.size(0) or not round_.num_targets:
             return total
         # The state of a colored source is that of at most one target before the round: this finds it without a look at
         # values, so that a step can be recorded. Sources without a target add zero to the first one.
@@ -81,7 +79,7 @@ class Operator(nn.Module, ABC):
         every = torch.arange(none, device=total.device)
         target = every.new_full((round_.num_sources,), none).scatter_(0, round_.previous, every)[round_.split :]
         there = target < none
-        added = self.lin_own_colored(colored) * there.unsqueeze(-1)
+        added = linear(colored, self.update_colored) * there.unsqueeze(-1)
         return total.index_add_(0, target.where(there, 0), added.to(total.dtype))
 
     @abstractmethod
