@@ -8,14 +8,14 @@ import pytest
 from idgnn.cli.main import main
 from idgnn.experiments.grid import quick
 from idgnn.experiments.store import write_records
-from tests.report.made import AS_PUBLISHED, layout, records_of
+from tests.report.made import AS_PUBLISHED, records_of, runs
 
 Said = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    write_records(tmp_path / "results" / "records.jsonl", records_of(layout("table2"), AS_PUBLISHED).values())
+    write_records(tmp_path / "results" / "records.jsonl", records_of(AS_PUBLISHED).values())
     return tmp_path / "results"
 
 
@@ -65,8 +65,8 @@ def test_a_report_needs_no_torch(store: Path, tmp_path: Path):
 
 
 def test_quick_runs_are_shown_and_compared_with_nothing(tmp_path: Path, capsys: Said):
-    records = records_of(layout("table2"), AS_PUBLISHED)
-    small = {spec.key: quick(spec).key for specs in layout("table2").specs.values() for spec in specs}
+    records = records_of(AS_PUBLISHED)
+    small = {spec.key: quick(spec).key for specs in runs("table2").values() for spec in specs}
     write_records(tmp_path / "records.jsonl", [replace(each, key=small[key]) for key, each in records.items()])
     main(["report", str(tmp_path), "--quick", "--format", "markdown", "--tables", "table2"])
     said = capsys.readouterr()
@@ -83,7 +83,7 @@ def test_what_was_measured_without_quick_is_not_shown_as_quick(store: Path, caps
 
 
 def test_records_that_are_of_no_cell_are_counted(tmp_path: Path, capsys: Said):
-    other = [replace(record, key=f"other-{key}") for key, record in records_of(layout("table2"), AS_PUBLISHED).items()]
+    other = [replace(record, key=f"other-{key}") for key, record in records_of(AS_PUBLISHED).items()]
     write_records(tmp_path / "records.jsonl", other[:2])
     main(["report", str(tmp_path), "--format", "markdown", "--tables", "table2"])
     assert "2 of 2 records belong to no cell of a table and are not shown: runs of --quick" in capsys.readouterr().err

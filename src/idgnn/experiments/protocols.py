@@ -68,17 +68,19 @@ class TaskColumn:
 
     def specs(self, table: str, protocol: Protocol, seeds: Sequence[int]) -> list[Spec]:
         """The runs of all models, seed by seed."""
-        setup = self.setups.get(protocol)
+        setup = self.setups[protocol]
         return [
             Spec(table, self.name, model.name, protocol, seed, setup.job(model, seed))
             for seed in seeds
-            for model in (setup.models if setup else ())
+            for model in setup.models
         ]
 
 
 def specs_of(table: str, columns: Sequence[TaskColumn]) -> Callable[[Protocol, Sequence[int]], list[Spec]]:
     """The runs of some columns, column by column."""
-    return lambda protocol, seeds: [spec for column in columns for spec in column.specs(table, protocol, seeds)]
+    return lambda protocol, seeds: [
+        spec for column in columns if protocol in column.setups for spec in column.specs(table, protocol, seeds)
+    ]
 
 
 def text(

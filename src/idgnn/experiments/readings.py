@@ -23,7 +23,7 @@ def measured(value: Callable[[Mapping[str, Any], Spec], Any]) -> Reading:
 
     def read(spec: Spec, record: RunRecord | None) -> float | None:
         try:
-            found = None if record is None or record.result is None else value(record.result, spec)
+            found: Any = value(record.result, spec) if record is not None and record.result is not None else None
         except KeyError:
             return None
         return float(found) if _is_number(found) else None

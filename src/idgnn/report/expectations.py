@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
+from typing import TypeVar
 
 from idgnn.choices import Protocol
 from idgnn.experiments.expectations import BetterThan, Bounds, WithinNoise
@@ -14,6 +15,7 @@ from idgnn.report.cells import Cell
 from idgnn.report.gains import comparison_of, gain_and_level
 from idgnn.report.results import SOURCES, ResultTable, Source
 
+Kind = TypeVar("Kind", Bounds, BetterThan, WithinNoise)
 _SIGNS = (
     "✓ holds, ✗ does not hold, not run: there is no result yet. So far: some of the runs behind the verdict are still "
     "missing. Numbers are compared as printed here; differences are taken before rounding."
@@ -27,11 +29,20 @@ def expectations(tables: Sequence[ResultTable]) -> list[Block]:
         return []
     compared = [table for table in tables if comparison_of(table) is not None]
     found = gain_and_level(compared) if compared else []
-    for kind, write in ((Bounds, _bounds), (BetterThan, _better_than), (WithinNoise, _within_noise)):
-        every = [(table, each) for table in tables for each in table.table.expectations if isinstance(each, kind)]
-        for name in dict.fromkeys(each.name for _, each in every):  # several tables may share a block
-            found.append(write([(table, each) for table, each in every if each.name == name]))
+    found += map(_bounds, _of_kind(tables, Bounds))
+    found += map(_better_than, _of_kind(tables, BetterThan))
+    found += map(_within_noise, _of_kind(tables, WithinNoise))
     return [_counts([tally for block in found for tally in block.tallies]), *found] if found else []
+
+
+def _of_kind(tables: Sequence[ResultTable], kind: type[Kind]) -> list[list[tuple[ResultTable, Kind]]]:
+    """The expectations of a kind; tables that have one of the same name share a block."""
+    found = dict[str, list[tuple[ResultTable, Kind]]]()
+    for table in tables:
+        for each in table.table.expectations:
+            if isinstance(each, kind):
+                found.setdefault(each.name, []).append((table, each))
+    return list(found.values())
 
 
 def total(blocks: Sequence[Block], protocol: Protocol) -> Tally:

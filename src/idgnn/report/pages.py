@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -23,10 +23,6 @@ _TEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "▲": r"$\uparrow$", "≈": r"$\approx$", "▼": r"$\downarrow$", "±": r"$\pm$", "✓": r"$\checkmark$", "✗": r"$\times$",
 }  # fmt: skip
-_TEX_DELIMITERS = {  # braces and per cent signs are LaTeX's own
-    "block_start_string": "<%", "block_end_string": "%>", "variable_start_string": "<<", "variable_end_string": ">>",
-    "comment_start_string": "<#", "comment_end_string": "#>",
-}  # fmt: skip
 
 
 def page(report: Report) -> str:
@@ -45,10 +41,11 @@ def markdown(report: Report) -> str:
 
 def latex(report: Report) -> str:
     r"""All expectations and tables, for a document that uses the packages of its first line; each is a `table*`."""
-    return _render("report.tex", report, delimiters=_TEX_DELIMITERS, gains=gains, cmidrules=_cmidrules)
+    return _render("report.tex", report, gains=gains, cmidrules=_cmidrules)
 
 
-def _render(template: str, report: Report, delimiters: Mapping[str, str] | None = None, **content: Any) -> str:
+def _render(template: str, report: Report, **content: Any) -> str:
+    tex = template.endswith(".tex")  # braces and per cent signs are LaTeX's own
     environment = Environment(
         loader=PackageLoader("idgnn.report"),
         autoescape=template.endswith(".html"),
@@ -56,7 +53,12 @@ def _render(template: str, report: Report, delimiters: Mapping[str, str] | None 
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        **(delimiters or {}),
+        block_start_string="<%" if tex else "{%",
+        block_end_string="%>" if tex else "%}",
+        variable_start_string="<<" if tex else "{{",
+        variable_end_string=">>" if tex else "}}",
+        comment_start_string="<#" if tex else "{#",
+        comment_end_string="#>" if tex else "#}",
     )
     environment.filters |= {"md": escape_markdown, "tex": escape_latex, "anchor": _anchor, "unbroken": _unbroken}
     return environment.get_template(template).render(

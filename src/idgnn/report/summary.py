@@ -132,11 +132,11 @@ def best_networks(tables: Sequence[ResultTable]) -> Block | None:
     compared = [table for table in tables if comparison_of(table)]
     if not compared:
         return None
-    heads = list[tuple[Source, str]]()
+    heads: list[tuple[Source, str]] = []
     for source in SOURCES:
         if any(source in each for table in compared for each in gains(table)):
-            heads += [(source, "GNN"), (source, "ID-GNN")]
-            heads += [(source, "beyond the paper")] * any(_beyond(table, source) for table in compared)
+            beyond = any(_beyond(table, source) for table in compared)
+            heads.extend((source, title) for title in ("GNN", "ID-GNN", *["beyond the paper"] * beyond))
     lines = []
     for table in compared:
         for by_source in gains(table):
