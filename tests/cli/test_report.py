@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from idgnn.cli.main import main
-from idgnn.experiments.grid import quick
+from idgnn.experiments.grid import QUICK_SEEDS, Choice, quick
 from idgnn.experiments.store import write_records
-from tests.report.made import AS_PUBLISHED, records_of, runs
+from tests.report.made import AS_PUBLISHED, record, records_of, runs
 
 Said = pytest.CaptureFixture[str]
 
@@ -73,7 +73,16 @@ def test_quick_runs_are_shown_and_compared_with_nothing(tmp_path: Path, capsys: 
     assert "## Table 2: Graph properties (quick: not comparable with the paper)" in said.out
     assert "0.985" in said.out and "| published |" not in said.out
     assert "▲" not in said.out.split("## Table 2")[1] and "Expectations" not in said.out
+    assert "36 of 408 runs finished" in said.out  # one protocol, and the three seeds that were run
+    assert "released" not in said.out.split("## Summary")[0]
     assert "belong to no cell" not in said.err and "not comparable with the paper" in said.err
+
+
+def test_quick_runs_count_against_what_quick_runs(tmp_path: Path, capsys: Said):
+    specs = Choice(("table2",), quick=True, seeds=QUICK_SEEDS).specs()
+    write_records(tmp_path / "records.jsonl", [record(spec, 0.5) for spec in specs[:5]])
+    main(["report", str(tmp_path), "--quick", "--format", "markdown"])
+    assert f"5 of {len(specs)} runs finished" in capsys.readouterr().out
 
 
 def test_what_was_measured_without_quick_is_not_shown_as_quick(store: Path, capsys: Said):

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 from idgnn.report.pages import escape_latex, latex, markdown, page
 from idgnn.report.report import Report
-from idgnn.report.results import fill
+from idgnn.report.results import fill, runs_of
 from idgnn.report.terminal import plain
 from tests.report.made import AS_PUBLISHED, COLUMN, TABLE2, record, records_of, runs
 
@@ -122,3 +122,24 @@ def test_the_terminal_shows_missing_failed_and_partial_cells():
 
 def test_a_narrow_terminal_truncates_no_number():
     assert "…" not in plain(report(), width=80)
+
+
+def test_reports_of_quick_runs_say_so_in_their_title():
+    quick = Report((fill(TABLE2, runs_of(TABLE2, quick=True), {}, quick=True),))
+    label = "The tables of the paper (quick: not comparable with the paper)"
+    assert f"<title>ID-GNN: {label}</title>" in page(quick) and f"{label}</h1>" in page(quick)
+    assert markdown(quick).startswith(f"# {label}\n") and latex(quick).startswith(f"% {label}\n")
+    assert label in plain(quick) and label not in plain(report())
+
+
+def test_wide_tables_scroll_on_a_phone():
+    """No table is wider than the screen: each lies in an element of its own that scrolls, and nothing else is wide."""
+    text = page(report())
+    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)
+    assert style is not None and re.search(
+        r"^\.scroll \{ overflow-x: auto; max-width: 100%; \}$", style[1], re.MULTILINE
+    )
+    assert text.count("<table") == len(re.findall(r'<div class="scroll"><table', text)) > 10
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in text
+    fixed = re.findall(r"(?<![\w-])(?:min-)?width: *(\d+)px", re.sub(r"@media[^{]*\(max-width[^{]*", "", style[1]))
+    assert all(int(width) <= 390 for width in fixed)
