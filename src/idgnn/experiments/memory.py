@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from idgnn.experiments.paper_table import PAPER_NETWORK
+from idgnn.experiments.protocols import PAPER_NETWORK
 from idgnn.graphs.load import load
 from idgnn.identity.ego import ego_networks
 from idgnn.identity.identity_graph import identity_graph
