@@ -23,6 +23,7 @@ from idgnn.training.run_settings import RunSettings, TrainOptions
 PROTOCOL_PHRASES: dict[Protocol, str] = {
     "text": "as we get it when we follow the {} of the paper",
     "released": "with the settings of the {} code",
+    "recommended": "with the settings that are {}",
 }
 """Each protocol in half a sentence, with a place for its name."""
 

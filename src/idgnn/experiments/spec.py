@@ -178,6 +178,7 @@ FIRST_DEFAULTS: dict[type, dict[str, Any]] = {
         "test": 0.0,
         "folds": 10,
         "fold": 0,
+        "inner": 0.0,
         "bins": 10,
         "pairs": 1000,
         "cutoff": 4,

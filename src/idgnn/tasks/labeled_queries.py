@@ -66,7 +66,20 @@ def split_labeled_queries(
 def split_ids(
     dataset: Dataset, settings: TaskSettings, seed: int, ids: list[int], classes: Tensor | None = None
 ) -> dict[str, list[int]]:
-    """Splits ids of graphs, nodes or pairs; with `classes` `[ids]`, folds have equal shares of each class."""
+    """Splits ids of graphs, nodes or pairs; with `classes` `[ids]`, folds have equal shares of each class.
+
+    With `settings.inner`, the training part of that is split again, and all else is left aside."""
+    parts = _outer_split(dataset, settings, seed, ids, classes)
+    if not settings.inner:
+        return parts
+    train = parts["train"]
+    inside = random_split(len(train), (1 - settings.inner, settings.inner), seed)
+    return {name: [train[i] for i in part.tolist()] for name, part in inside.items()}
+
+
+def _outer_split(
+    dataset: Dataset, settings: TaskSettings, seed: int, ids: list[int], classes: Tensor | None
+) -> dict[str, list[int]]:
     if settings.split == "provided":
         available = set(ids)
         parts = {name: [i for i in part.tolist() if i in available] for name, part in provided(dataset).items()}

@@ -22,6 +22,8 @@ class TaskOptions:
     """With split=folds: number of folds, stratified by class."""
     fold: int = 0
     """With split=folds: the fold that is held out."""
+    inner: float = 0.0
+    """To choose settings: hold this share of the training part out, in place of the validation part, which is unused."""
     bins: int = 10
     """Quantile bins of clustering coefficients; bins with equal limits are merged."""
     pairs: int = 1000
@@ -33,7 +35,7 @@ class TaskOptions:
 
     def __post_init__(self) -> None:
         check_choices(self)
-        check_numbers(self, ("valid", "test", "supervision"))
+        check_numbers(self, ("valid", "test", "supervision", "inner"))
         check_counts(self, ("fold",), least=0)
         check_counts(self, ("folds",), least=2)
         check_counts(self, ("bins", "pairs", "cutoff"))
@@ -42,6 +44,8 @@ class TaskOptions:
                 f"valid is {self.valid} and test is {self.test}, expected shares above 0 (test: 0 or above) that leave "
                 "something to train on, for example valid=0.2, test=0."
             )
+        if not 0 <= self.inner < 1:
+            raise ValueError(f"inner is {self.inner}, expected a share from 0 to below 1, for example 0.2.")
         if not 0 < self.supervision < 1:
             raise ValueError(f"supervision is {self.supervision}, expected a share between 0 and 1, for example 0.2.")
         if self.fold >= self.folds:
