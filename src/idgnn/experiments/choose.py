@@ -16,6 +16,7 @@ from typing import get_args
 
 from idgnn.choices import TaskName
 from idgnn.experiments.paper_models import PAPER, Model
+from idgnn.experiments.plain_run import add_machine, run_missing
 from idgnn.experiments.recommended import CANDIDATES, CHOSEN, Kind, setup_of
 from idgnn.experiments.spec import RunRecord, Spec
 from idgnn.experiments.store import Store
@@ -105,47 +106,16 @@ def main() -> None:
     """Runs what is missing, and prints and stores the comparison."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="*", default=get_args(Kind), choices=get_args(Kind), help="by default all")
-    parser.add_argument("--device", default="auto", help="cpu, cuda; auto takes the GPUs if there are any")
-    parser.add_argument("--jobs", type=int, default=None, help="processes side by side")
-    parser.add_argument("--store", type=Path, default=DEFAULT, help="the folder of the records")
-    parser.add_argument("--time-limit", type=float, default=None, help="seconds; no run starts that would end later")
+    add_machine(parser, DEFAULT)
     parser.add_argument("--show", action="store_true", help="run nothing, and show what has finished")
     given = parser.parse_args()
     store = Store(given.store)
-    every = specs(given.tasks)
-    finished = store.read().finished
-    missing = [spec for spec in every if spec.key not in finished]
-    print(f"{len(every) - len(missing)} of {len(every)} runs have finished.", flush=True)
-    if missing and not given.show:
-        run_missing(missing, store, given.device, given.jobs, given.time_limit)
+    if not given.show:
+        run_missing(specs(given.tasks), store, given.device, given.jobs, given.time_limit)
     page = "\n".join(compared(kind, store.read().records) for kind in given.tasks)
     print(page)
     given.store.mkdir(parents=True, exist_ok=True)
     write_text(given.store / "choosing.md", page)
-
-
-def run_missing(missing: list[Spec], store: Store, device: str, jobs: int | None, limit: float | None) -> None:
-    """Runs them, the longest first, and prints a line for each."""
-    from idgnn.experiments.estimate import Estimator
-    from idgnn.experiments.runner import GridState, Watcher, run
-    from idgnn.experiments.worker import workers_on
-
-    class Printed(Watcher):
-        """A line for each run that ended."""
-
-        state: GridState | None = None
-
-        def update(self, state: GridState) -> None:
-            self.state = state
-
-        def ended(self, spec: Spec, record: RunRecord) -> None:
-            what = record.error.splitlines()[0] if record.error else f"{record.seconds:.0f} s"
-            left = 0 if self.state is None else len(self.state.waiting)
-            print(f"{spec.table}: {spec.column}, {spec.row}, seed {spec.seed}: {what} ({left} waiting)", flush=True)
-
-    estimator = Estimator()
-    order = sorted(missing, key=lambda spec: -estimator(spec.job).seconds)
-    run(order, store, workers_on(device, jobs), estimator, Printed(), limit)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ class TaskOptions:
     fold: int = 0
     """With split=folds: the fold that is held out."""
     inner: float = 0.0
-    """To choose settings: hold this share of the training part out, in place of the validation part, which is unused."""
+    """To choose settings: share of the training part that is held out in place of the validation part."""
     bins: int = 10
     """Quantile bins of clustering coefficients; bins with equal limits are merged."""
     pairs: int = 1000
