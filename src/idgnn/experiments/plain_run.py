@@ -1,7 +1,7 @@
 """Runs parts of the tables with a line for each run and nothing but the standard library around it.
 
-`python -m idgnn.experiments.plain_run --tables table2 table3 --protocols recommended` does what `idgnn reproduce` does, on
-machines where only PyTorch and PyG are installed.
+`python -m idgnn.experiments.plain_run --tables table2 table3 --protocols recommended` does what `idgnn reproduce` does,
+on machines where only PyTorch and PyG are installed.
 """
 
 from __future__ import annotations
