@@ -19,7 +19,7 @@ class Space:
 
     size: int
     values: Mapping[str, Tensor] = field(default_factory=dict)  # [size, ...]
-    points: Mapping[str, tuple[str, Tensor]] = field(default_factory=dict)  # the other space, and [size] rows of it
+    points: Mapping[str, tuple[str, Tensor]] = field(default_factory=dict)  # the other space; [size, ...] rows of it
     states: bool = True
     """Whether its rows have states, which weights act on: they are padded to the same number in all copies."""
 
@@ -29,7 +29,7 @@ class PackedSpace:
     """One space of a batch. Rows of all copies lie behind each other; where there are states, each copy has as many."""
 
     values: dict[str, Tensor]  # [rows, ...]
-    points: dict[str, Tensor]  # [rows] rows of the other space; of padding 0
+    points: dict[str, Tensor]  # [rows, ...] rows of the other space; of padding 0
     graph: Tensor  # [rows] of the batch, counted over all copies; of padding 0
     real: Tensor  # [rows] which are no padding
     copies: int
@@ -110,7 +110,10 @@ class PackedGraphs:
 
             spaces[name] = PackedSpace(
                 {each: put(values[source]) for each, values in self.values[name].items()},
-                {each: put(at[source] + first[target][graph]) for each, (target, at) in self.points[name].items()},
+                {
+                    each: put(at[source] + first[target][graph].view(-1, *[1] * (at.dim() - 1)))
+                    for each, (target, at) in self.points[name].items()
+                },
                 put(graph),
                 put(torch.ones_like(graph, dtype=torch.bool)),
                 copies,

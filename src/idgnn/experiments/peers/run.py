@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from idgnn.experiments.peers.ccn import build_ccn
 from idgnn.experiments.peers.gsn import build_gsn
 from idgnn.experiments.peers.ign import build_ign
+from idgnn.experiments.peers.k_gnn import build_k_gnn
 from idgnn.experiments.peers.peer import Peer
 from idgnn.experiments.peers.ppgn import build_ppgn
 from idgnn.experiments.peers.settings import PeerName, PeerSettings
@@ -24,8 +26,11 @@ from idgnn.training.seeds import generator_of
 BUILDERS: dict[PeerName, Callable[[PeerSettings, Sequence[Data], int], Peer]] = {
     "ppgn": build_ppgn,
     "ign": build_ign,
+    "1-2-3-gnn": build_k_gnn,
     "gsn-v": build_gsn,
     "gsn-e": build_gsn,
+    "ccn-1d": build_ccn,
+    "ccn-2d": build_ccn,
 }
 
 
