@@ -9,7 +9,17 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from idgnn.experiments.spec import GENERATED, Job, MeasureJob, RunRecord, TrainJob, checksum, job_as_dict, key_of
+from idgnn.experiments.spec import (
+    GENERATED,
+    Job,
+    MeasureJob,
+    PeerJob,
+    RunRecord,
+    TrainJob,
+    checksum,
+    job_as_dict,
+    key_of,
+)
 from idgnn.graphs.catalog import find
 from idgnn.training.environment import processor, versions
 from idgnn.training.run_settings import RunSettings
@@ -25,6 +35,10 @@ if TYPE_CHECKING:
 
 def execute(job: Job, device: str) -> dict[str, Any]:
     """The result of a job, as :class:`idgnn.experiments.spec.RunRecord` describes it."""
+    if isinstance(job, PeerJob):
+        from idgnn.experiments.peers.run import run_peer
+
+        return run_peer(job.settings, device, job.seed)
     return _measure(job, device) if isinstance(job, MeasureJob) else _train(job, device)
 
 

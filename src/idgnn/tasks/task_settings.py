@@ -19,7 +19,7 @@ class TaskOptions:
     test: float = 0.0
     """Share that is held out for testing."""
     folds: int = 10
-    """With split=folds: number of folds, stratified by class."""
+    """With split=folds: number of folds, stratified by class; datasets with published folds use those."""
     fold: int = 0
     """With split=folds: the fold that is held out."""
     bins: int = 10
