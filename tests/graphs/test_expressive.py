@@ -80,7 +80,12 @@ def test_molecules_are_those_that_were_published(zinc):
         assert molecule.x.shape == (molecule.num_nodes, 28) and (molecule.x.sum(1) == 1).all()
         assert molecule.edge_attr.shape == (molecule.num_edges, 3) and (molecule.edge_attr.sum(1) == 1).all()
         assert molecule.is_undirected() and nx.is_connected(to_networkx(molecule, to_undirected=True))
-        ends = [(*sorted(edge), kind) for edge, kind in zip(molecule.edge_index.t().tolist(), molecule.edge_attr.int().argmax(1).tolist(), strict=True)]
+        ends = [
+            (*sorted(edge), kind)
+            for edge, kind in zip(
+                molecule.edge_index.t().tolist(), molecule.edge_attr.int().argmax(1).tolist(), strict=True
+            )
+        ]
         assert len(set(ends)) == molecule.num_edges // 2  # both directions of a bond are of its kind
 
 

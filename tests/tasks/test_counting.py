@@ -77,7 +77,9 @@ def test_a_regression_by_absolute_error_has_that_loss():
 def test_counts_are_predicted_and_written_by_name(counting, tmp_path):
     few = counting.graphs[:12]
     training = TrainOptions(epochs=2, batch_size=4, device="cpu")
-    run = train(few, replace(NODES, split="random"), model=ModelSettings(width=4), training=training, folder=tmp_path / "run")
+    run = train(
+        few, replace(NODES, split="random"), model=ModelSettings(width=4), training=training, folder=tmp_path / "run"
+    )
     assert {"mae", "cycle3", "cycle4"} <= set(run.result["last"]["valid"])
     header, first = (tmp_path / "run" / "predictions.csv").read_text().splitlines()[:2]
     assert header == "part,graph,node,label_cycle4,label_cycle3,cycle4,cycle3" and first.startswith("valid,")

@@ -23,7 +23,13 @@ from idgnn.training.run_settings import RunSettings, TrainOptions
 
 GIB = 2**30
 _NODES = {"Cora": 2708, "CiteSeer": 3327, "ENZYMES": 33, "PROTEINS": 39, "BZR": 36, "COX2": 41, "MUTAG": 18}
-_NODES |= {"PTC_MR": 14, "ogbg-molhiv": 26, "counting": 19, "zinc": 23, "graph8c": 8}  # of a graph on average; generated graphs have 64
+_NODES |= {
+    "PTC_MR": 14,
+    "ogbg-molhiv": 26,
+    "counting": 19,
+    "zinc": 23,
+    "graph8c": 8,
+}  # of a graph on average; generated graphs have 64
 _START = 3.0  # seconds to read the data, compute the labels and match the width
 _MEASUREMENT = 60.0  # seconds of a measurement that was never recorded
 # A unit of work is a step on a GPU, where launching kernels dominates, and a node of a batch on a CPU.

@@ -76,7 +76,9 @@ def read_graph6(path: Path) -> list[Data]:
     codes = np.array([list(line) for line in path.read_bytes().split()], np.uint8) - 63  # [graphs, characters]
     size = int(codes[0, 0])
     if not (codes[:, 0] == size).all() or size > 62:
-        raise ValueError(f"{path} holds graphs of different sizes, or of more than 62 nodes, expected one size up to 62.")
+        raise ValueError(
+            f"{path} holds graphs of different sizes, or of more than 62 nodes, expected one size up to 62."
+        )
     bits = np.unpackbits(codes[:, 1:, None], axis=2)[:, :, 2:].reshape(len(codes), -1)  # [graphs, 6 * characters]
     high, low = np.tril_indices(size, -1)  # row by row of the lower triangle: the order of the format
     return [
