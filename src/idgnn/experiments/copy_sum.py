@@ -77,7 +77,7 @@ class CopySum(IDGNN):
 
 
 def copies_of(edge_index: Tensor, num_nodes: int, num_layers: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The nodes that the color of each node reaches: where each copy begins `[num_nodes + 1]`, the pairs (read, colored)
+    """The nodes that the color of each node reaches: where each copy begins `[num_nodes + 1]`, the pairs (read, color)
     of all copies `[2, pairs]`, and the place of the root in its copy `[num_nodes]`."""
     roots = torch.arange(num_nodes, device=edge_index.device)
     if num_nodes == 0:
