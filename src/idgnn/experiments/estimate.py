@@ -23,6 +23,7 @@ GIB = 2**30
 # Nodes of a graph on average; generated graphs have 64.
 _NODES = {"Cora": 2708, "CiteSeer": 3327, "ENZYMES": 33, "PROTEINS": 39, "BZR": 36, "COX2": 41, "MUTAG": 18}
 _NODES |= {"PTC_MR": 14, "ogbg-molhiv": 26, "MUTAG-folds": 18, "PTC-folds": 26, "PROTEINS-folds": 39}
+_NODES |= {"counting": 19, "zinc": 23, "graph8c": 8}
 _START = 3.0  # seconds to read the data, compute the labels and match the width
 _MEASUREMENT = 60.0  # seconds of a measurement that was never recorded
 _PEER_STEP = {"cpu": 1.0, "gpu": 0.005}  # seconds of a step of all folds of a peer: right within a factor of 10

@@ -18,9 +18,9 @@ from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.run_settings import RunSettings, TrainOptions
 
-Variant = Literal["idgnn", "released", "walks", "both-directions", "pgnn"]
+Variant = Literal["idgnn", "released", "walks", "both-directions", "pgnn", "root", "copy-sum"]
 """Which network: the library's, that of the released code, ID-GNN-Fast with walk counts of pairs, ID-GNN-Full with both
-directions of a pair averaged, P-GNN."""
+directions of a pair averaged, P-GNN, those of the expressiveness table that read the root or the sum over its copy."""
 
 GENERATED = {
     "ScaleFree": "9a626ef502ff",
@@ -45,7 +45,7 @@ class TrainJob:
 class MeasureJob:
     """Count or time something: which function does it, and its arguments."""
 
-    name: Literal["regular-graphs", "run-time", "memory"]
+    name: Literal["regular-graphs", "run-time", "memory", "graph8c"]
     arguments: tuple[tuple[str, int | str], ...] = ()
     seed: int = 0
 
