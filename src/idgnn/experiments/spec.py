@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, Literal
 
 from idgnn.choices import Protocol
+from idgnn.experiments.peers.settings import PeerSettings
 from idgnn.graphs.catalog import find
 from idgnn.graphs.raw_files import expected
 from idgnn.graphs.sources import Selection
@@ -17,9 +18,9 @@ from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.run_settings import RunSettings, TrainOptions
 
-Variant = Literal["idgnn", "released", "walks", "both-directions", "pgnn"]
+Variant = Literal["idgnn", "released", "walks", "both-directions", "pgnn", "root", "copy-sum"]
 """Which network: the library's, that of the released code, ID-GNN-Fast with walk counts of pairs, ID-GNN-Full with both
-directions of a pair averaged, P-GNN."""
+directions of a pair averaged, P-GNN, those of the expressiveness table that read the root or the sum over its copy."""
 
 GENERATED = {
     "ScaleFree": "9a626ef502ff",
@@ -44,12 +45,20 @@ class TrainJob:
 class MeasureJob:
     """Count or time something: which function does it, and its arguments."""
 
-    name: Literal["regular-graphs", "run-time", "memory"]
+    name: Literal["regular-graphs", "run-time", "memory", "graph8c"]
     arguments: tuple[tuple[str, int | str], ...] = ()
     seed: int = 0
 
 
-Job = TrainJob | MeasureJob
+@dataclass(frozen=True)
+class PeerJob:
+    """Train one of the peers of Table 6 on all folds of a dataset at once."""
+
+    settings: PeerSettings
+    seed: int = 0
+
+
+Job = TrainJob | MeasureJob | PeerJob
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,8 @@ class RunRecord:
 
     For training, `result` holds `"valid"` (and `"test"`): the metrics at the last epoch; `"best"`: the epoch with the
     best validation score and its metrics; `"curve"`: `[epoch, loss, validation score]` of every evaluated epoch;
-    `"metric"`, `"num_parameters"`, `"width"`. For measurements, what the measurement returns.
+    `"metric"`, `"num_parameters"`, `"width"`. For peers, what :func:`idgnn.experiments.peers.training.train_folds`
+    returns; for measurements, what the measurement returns.
     """
 
     key: str
@@ -111,6 +121,8 @@ def job_as_dict(job: Job) -> dict[str, Any]:
     later nor another default changes the key of a job."""
     if isinstance(job, MeasureJob):
         made: dict[str, Any] = {"measure": job.name, "arguments": dict(job.arguments), "seed": job.seed}
+    elif isinstance(job, PeerJob):
+        made = {"peer": _changed(job.settings), "seed": job.seed}
     else:
         settings = job.settings
         training = {name: value for name, value in _changed(settings.training).items() if name not in _WHERE_IT_RUNS}
@@ -128,7 +140,7 @@ def job_as_dict(job: Job) -> dict[str, Any]:
 
 def dataset_of(job: Job) -> str | None:
     """The dataset that a job reads by its name, if any; an unknown name is an error."""
-    data = dict(job.arguments).get("dataset") if isinstance(job, MeasureJob) else job.settings.data
+    data = _data_of(job)
     return find(data).name if isinstance(data, str) else None
 
 
@@ -148,8 +160,14 @@ def data_version(job: Job) -> str:
         return checksum(each.read_bytes() for each in files_below if each.is_file())
     if isinstance(job, MeasureJob) and job.name == "regular-graphs":
         return GENERATED["random-regular"]
-    data = dict(job.arguments).get("dataset", "") if isinstance(job, MeasureJob) else job.settings.data
-    return _version_of(str(data))
+    return _version_of(str(_data_of(job) or ""))
+
+
+def _data_of(job: Job) -> Any:
+    """The name of the dataset, or the files."""
+    if isinstance(job, MeasureJob):
+        return dict(job.arguments).get("dataset")
+    return job.settings.dataset if isinstance(job, PeerJob) else job.settings.data
 
 
 @cache

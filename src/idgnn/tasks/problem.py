@@ -11,8 +11,10 @@ from idgnn.choices import Level, TaskName
 from idgnn.graphs.dataset import Dataset
 from idgnn.tasks.classification import Classification
 from idgnn.tasks.clustering import Clustering
+from idgnn.tasks.counting import Counting
 from idgnn.tasks.link_prediction import LinkObjective, LinkPrediction
 from idgnn.tasks.objective import Binary, Classes, Objective, Quantity
+from idgnn.tasks.quantities import Quantities
 from idgnn.tasks.query_set import QuerySet
 from idgnn.tasks.regression import Regression
 from idgnn.tasks.shortest_path import ShortestPath
@@ -23,15 +25,17 @@ TASKS: dict[TaskName, Task] = {
     "node-classification": Classification(),
     "node-regression": Regression(),
     "node-clustering": Clustering(),
+    "node-counting": Counting(),
     "link-prediction": LinkPrediction(),
     "shortest-path": ShortestPath(),
     "pair-classification": Classification(),
     "graph-classification": Classification(),
     "graph-regression": Regression(),
     "graph-clustering": Clustering(),
+    "graph-counting": Counting(),
 }
 
-_OBJECTIVES: tuple[type[Objective], ...] = (Binary, Classes, LinkObjective, Quantity)
+_OBJECTIVES: tuple[type[Objective], ...] = (Binary, Classes, LinkObjective, Quantity, Quantities)
 
 
 class OneClassWarning(UserWarning):

@@ -318,9 +318,12 @@ def _prediction_table(
     for name, part in problem.held_out.items():
         predicted, ids = predictions[name], problem.graph_ids[name]
         table = {
-            "part": [name] * predicted.target.numel(),
+            "part": [name] * predicted.target.size(0),
             **query_columns(part, [dataset.graphs[i] for i in ids], ids, TASKS[task.name].pair_columns),
-            "label": class_names_of(predicted.target, classes),
+            **{
+                column: class_names_of(values, classes)
+                for column, values in problem.objective.labels(predicted.target).items()
+            },
             **prediction_columns(problem.objective.read(predicted.out), classes),
         }
         for column, values in table.items():
