@@ -197,6 +197,8 @@ FIRST_DEFAULTS: dict[type, dict[str, Any]] = {
         "folds": 10,
         "fold": 0,
         "inner": 0.0,
+        "error": "squared",
+        "patterns": (),
         "bins": 10,
         "pairs": 1000,
         "cutoff": 4,
