@@ -76,14 +76,14 @@ class Recipe:
 
 CANDIDATES: dict[Kind, dict[str, Recipe]] = {
     "node-clustering": {
-        "rate 0.01": Recipe(200, 32, 0.01, 0.0),
-        "rate 0.01, decay": Recipe(200, 32, 0.01, 5e-4),
-        "rate 0.003": Recipe(200, 32, 0.003, 0.0),
+        "rate 0.01": Recipe(120, 32, 0.01, 0.0),
+        "rate 0.01, decay": Recipe(120, 32, 0.01, 5e-4),
+        "rate 0.003": Recipe(120, 32, 0.003, 0.0),
     },
     "shortest-path": {
-        "rate 0.01": Recipe(40, 32, 0.01, 0.0),
-        "rate 0.01, decay": Recipe(40, 32, 0.01, 5e-4),
-        "rate 0.003": Recipe(40, 32, 0.003, 0.0),
+        "rate 0.01": Recipe(30, 32, 0.01, 0.0),
+        "rate 0.01, decay": Recipe(30, 32, 0.01, 5e-4),
+        "rate 0.003": Recipe(30, 32, 0.003, 0.0),
     },
     "graph-clustering": {
         "rate 0.01": Recipe(300, 32, 0.01, 0.0),
@@ -111,10 +111,10 @@ CANDIDATES: dict[Kind, dict[str, Recipe]] = {
         "rate 0.001, dropout 0.3": Recipe(150, 32, 0.001, 5e-4, dropout=0.3),
     },
     "ogbg-molhiv": {
-        "rate 0.001": Recipe(15, 128, 0.001, 0.0),
-        "rate 0.001, dropout 0.3": Recipe(15, 128, 0.001, 0.0, dropout=0.3),
-        "rate 0.001, dropout 0.5": Recipe(15, 128, 0.001, 0.0, dropout=0.5),
-        "rate 0.003, dropout 0.5": Recipe(15, 128, 0.003, 0.0, dropout=0.5),
+        "rate 0.001": Recipe(12, 128, 0.001, 0.0),
+        "rate 0.001, dropout 0.3": Recipe(12, 128, 0.001, 0.0, dropout=0.3),
+        "rate 0.001, dropout 0.5": Recipe(12, 128, 0.001, 0.0, dropout=0.5),
+        "rate 0.003, dropout 0.5": Recipe(12, 128, 0.003, 0.0, dropout=0.5),
     },
 }
 """What is tried for each task, the same for all of its networks."""

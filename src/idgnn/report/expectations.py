@@ -36,11 +36,11 @@ def expectations(tables: Sequence[ResultTable]) -> list[Block]:
 
 
 def _of_kind(tables: Sequence[ResultTable], kind: type[Kind]) -> list[list[tuple[ResultTable, Kind]]]:
-    """The expectations of a kind; tables that have one of the same name share a block."""
+    """The expectations of a kind, of protocols that are shown; tables with one of the same name share a block."""
     found = dict[str, list[tuple[ResultTable, Kind]]]()
     for table in tables:
         for each in table.table.expectations:
-            if isinstance(each, kind):
+            if isinstance(each, kind) and getattr(each, "protocol", "text") in ("text", *table.protocols):
                 found.setdefault(each.name, []).append((table, each))
     return list(found.values())
 
