@@ -28,6 +28,10 @@ from idgnn.training.run_settings import TrainOptions
 from idgnn.training.seeds import generator_of, seed_of
 
 
+# More would hardly change BatchNorm's statistics, and of a large graph each costs its preparation.
+_STATISTICS_BATCHES = 32
+
+
 class DivergedError(ValueError):
     """The training loss is not finite."""
 
@@ -111,9 +115,8 @@ class Trainer:
         self.epoch += 1
         due = self.epoch % self.options.eval_every == 0 or self.epoch == self.options.epochs
         if due and self.options.reestimate_batchnorm and batch_norms(self.model):
-            all_items = torch.arange(batches.num_items).split(self.batch_size)
             with reestimate_batchnorm(self.model), self._autocast():
-                for batch in self._shares(batches, all_items):
+                for batch in self._shares(batches, self._for_statistics(batches.num_items)):
                     self.network(batch.ready, batch.graph, batch.num_graphs)
         self.processes.average_statistics(self.model)
         loss = self.processes.sum(total).item() / steps  # the only synchronization with a GPU in an epoch
@@ -161,6 +164,14 @@ class Trainer:
             return batches
         shuffled = torch.randperm(len(batches), generator=generator_of(self.seed, "batches", epoch))
         return [batches[i] for i in shuffled.tolist()]
+
+    def _for_statistics(self, num_items: int) -> list[Tensor]:
+        """The batches that BatchNorm's statistics are averaged over: all, or if there are many some drawn at random."""
+        most = _STATISTICS_BATCHES * self.batch_size
+        if num_items <= most:
+            return list(torch.arange(num_items).split(self.batch_size))
+        drawn = torch.randperm(num_items, generator=generator_of(self.seed, "statistics", self.epoch))
+        return list(drawn[:most].split(self.batch_size))
 
     def _steps(self, batches: Batches | RootBatches, assigned: list[Tensor]) -> Iterator[Tensor]:
         """Trains on each batch and yields its loss; with several processes, this one's part of the loss."""
