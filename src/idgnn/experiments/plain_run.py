@@ -71,8 +71,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small versions, to test that everything works")
     add_machine(parser, DEFAULT)
     given = parser.parse_args()
-    parts = (given.tables, given.columns, given.models, given.protocols, given.seeds)
-    specs = Choice(*map(tuple, parts), given.quick).specs()
+    tables, columns, models = tuple(given.tables), tuple(given.columns), tuple(given.models)
+    specs = Choice(tables, columns, models, tuple(given.protocols), tuple(given.seeds), given.quick).specs()
     run_missing(specs, Store(given.store), given.device, given.jobs, given.time_limit)
 
 
