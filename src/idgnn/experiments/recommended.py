@@ -97,6 +97,7 @@ CANDIDATES: dict[Kind, dict[str, Recipe]] = {
         "dropout 0.7": Recipe(100, 1, 0.005, 5e-4, dropout=0.7),
         "dropout 0.7, 2 layers": Recipe(100, 1, 0.005, 5e-4, dropout=0.7, layers=2),
         "dropout 0.7, 2 layers, 40 epochs": Recipe(40, 1, 0.005, 5e-4, dropout=0.7, layers=2),
+        "dropout 0.7, 2 layers, decay 0.005, 40 epochs": Recipe(40, 1, 0.01, 5e-3, dropout=0.7, layers=2),
     },
     "link-prediction": {
         "rate 0.01": Recipe(40, 32, 0.01, 0.0),

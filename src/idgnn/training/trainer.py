@@ -27,7 +27,6 @@ from idgnn.training.run_folder import Epoch
 from idgnn.training.run_settings import TrainOptions
 from idgnn.training.seeds import generator_of, seed_of
 
-
 # More would hardly change BatchNorm's statistics, and of a large graph each costs its preparation.
 _STATISTICS_BATCHES = 32
 
