@@ -107,9 +107,9 @@ CANDIDATES: dict[Kind, dict[str, Recipe]] = {
     },
     "graph-classification": {
         "rate 0.003": Recipe(100, 32, 0.003, 5e-4),
-        "rate 0.003, dropout 0.3": Recipe(150, 32, 0.003, 5e-4, dropout=0.3),
+        "rate 0.003, dropout 0.3": Recipe(250, 32, 0.003, 5e-4, dropout=0.3),
         "rate 0.003, dropout 0.5": Recipe(150, 32, 0.003, 5e-4, dropout=0.5),
-        "rate 0.001, dropout 0.3": Recipe(150, 32, 0.001, 5e-4, dropout=0.3),
+        "rate 0.01, dropout 0.3": Recipe(250, 32, 0.01, 5e-4, dropout=0.3),
     },
     "ogbg-molhiv": {
         "rate 0.001": Recipe(12, 128, 0.001, 0.0),
