@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import hypot
 
 from idgnn.choices import Protocol
 from idgnn.experiments.expectations import Comparison
+from idgnn.experiments.grid import PROTOCOLS
 from idgnn.experiments.table import Column
-from idgnn.report.blocks import Block, Check, Line, Shown, Tally, printed, reaches
+from idgnn.report.blocks import Block, Check, Line, Shown, heads, printed, reaches
 from idgnn.report.cells import Cell
 from idgnn.report.results import ResultTable, Source
 
@@ -56,10 +57,6 @@ class Gain:
             return None
         return printed(best.mean) - self.column.gain(printed(best.std or 0.0), 0.0)
 
-    def models(self) -> str:
-        """Which ID-GNN over which GNN."""
-        return " over ".join(filter(None, (_model(self.identity), _model(self.gnn))))
-
 
 def comparison_of(table: ResultTable) -> Comparison | None:
     """The families that a table compares, if any."""
@@ -69,10 +66,10 @@ def comparison_of(table: ResultTable) -> Comparison | None:
 def gains(table: ResultTable) -> list[dict[Source, Gain]]:
     """For every column of a table that compares families: published and every protocol."""
     comparison = comparison_of(table)
-    sources: list[Source] = [*([] if table.quick else ["published"]), *table.protocols]  # pyright: ignore
     if comparison is None:
         return []
-    return [{each: _gain(table, comparison, column, each) for each in sources} for column in table.table.columns]
+    sources, columns = table.all_sources, table.table.columns
+    return [{source: _gain(table, comparison, column, source) for source in sources} for column in columns]
 
 
 def _gain(table: ResultTable, comparison: Comparison, column: Column, source: Source) -> Gain:
@@ -95,46 +92,46 @@ def level_check(ours: Gain, published: Gain) -> Check | None:
 
 def gain_and_level(tables: Sequence[ResultTable]) -> list[Block]:
     """Two expectations: a row for each column of the tables that compare families."""
-
-    def shown_gain(gain: Gain, check: Check | None) -> Shown:
-        return Shown(_points(gain.gain) if gain.gain is not None else "not run", check, gain.models())
-
-    def shown_level(gain: Gain, check: Check | None) -> Shown:
-        return Shown(gain.identity.number if gain.identity else "not run", check, _model(gain.identity))
-
-    title = "Gain of the best ID-GNN over the best GNN"
-    gain = Block("gain", title, _GAIN_CAPTION, "column")
-    level = Block("level", "Level of the best ID-GNN", _LEVEL_CAPTION, "column")
-    needed_level = "{:.3f}".format
+    found = [each for table in tables for each in gains(table)]
+    protocols: list[Protocol] = [each for each in PROTOCOLS if any(each in by_source for by_source in found)]
+    titles = heads("published", "needed", *protocols)
+    gain, level = "Gain of the best ID-GNN over the best GNN", "Level of the best ID-GNN"
+    of_gain = tuple(_line(each, protocols, each["published"].needed, _points, _shown_gain, gain) for each in found)
+    of_level = tuple(
+        _line(each, protocols, each["published"].needed_level, "{:.3f}".format, _shown_level, level) for each in found
+    )
     return [
-        _fill(gain, tables, shown_gain, lambda each: each.needed, _points, gain_check),
-        _fill(level, tables, shown_level, lambda each: each.needed_level, needed_level, level_check),
+        Block("gain", gain, _GAIN_CAPTION, "column", titles, of_gain),
+        Block("level", level, _LEVEL_CAPTION, "column", titles, of_level),
     ]
 
 
-def _fill(
-    block: Block,
-    tables: Sequence[ResultTable],
-    shown: Callable[[Gain, Check | None], Shown],
-    needed: Callable[[Gain], float | None],
+def _line(
+    by_source: Mapping[Source, Gain],
+    protocols: Sequence[Protocol],
+    needed: float | None,
     number: Callable[[float], str],
-    judge: Callable[[Gain, Gain], Check | None],
-) -> Block:
-    found = [each for table in tables for each in gains(table)]
-    protocols = list[Protocol](dict.fromkeys(source for each in found for source in each if source != "published"))
-    lines, checks = list[Line](), {protocol: list[Check]() for protocol in protocols}
-    for by_source in found:
-        published = by_source["published"]
-        bound = needed(published)
-        cells = [Shown(""), Shown("")] if bound is None else [shown(published, None), Shown(number(bound))]
-        for protocol in protocols:
-            ours = by_source.get(protocol)
-            check = judge(ours, published) if ours else None
-            checks[protocol] += [check] if check is not None else []
-            cells.append(shown(ours, check) if ours else Shown(""))
-        lines.append(Line(published.column.title, tuple(cells), published.column.group))
-    tallies = (Tally(block.title, protocol, tuple(checks[protocol])) for protocol in protocols)
-    return block.with_lines(("published", "needed", *protocols), lines, tallies)
+    show: Callable[[Gain, Gain], Shown],
+    title: str,
+) -> Line:
+    published = by_source["published"]
+    cells = [Shown(""), Shown("")]
+    if needed is not None:
+        cells = [replace(show(published, published), check=None), Shown(number(needed))]
+    for protocol in protocols:
+        ours = by_source.get(protocol)
+        cells.append(replace(show(ours, published), counts=(title, protocol)) if ours else Shown(""))
+    return Line(published.column.title, tuple(cells), published.column.group)
+
+
+def _shown_gain(gain: Gain, published: Gain) -> Shown:
+    models = " over ".join(filter(None, (_model(gain.identity), _model(gain.gnn))))
+    return Shown("not run" if gain.gain is None else _points(gain.gain), gain_check(gain, published), models)
+
+
+def _shown_level(gain: Gain, published: Gain) -> Shown:
+    best = gain.identity
+    return Shown(best.number if best else "not run", level_check(gain, published), _model(best))
 
 
 def _model(cell: Cell | None) -> str:
