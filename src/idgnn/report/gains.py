@@ -68,8 +68,15 @@ def gains(table: ResultTable) -> list[dict[Source, Gain]]:
     comparison = comparison_of(table)
     if comparison is None:
         return []
-    sources, columns = table.all_sources, table.table.columns
-    return [{source: _gain(table, comparison, column, source) for source in sources} for column in columns]
+    families = (comparison.over, *comparison.of)
+    return [
+        {
+            source: _gain(table, comparison, column, source)
+            for source in table.all_sources
+            if source == "published" or table.column(source, column, families)
+        }
+        for column in table.table.columns
+    ]
 
 
 def _gain(table: ResultTable, comparison: Comparison, column: Column, source: Source) -> Gain:

@@ -28,7 +28,7 @@ def ratios(table: ResultTable) -> Block | None:
 def _cells(table: ResultTable, column: Column, ratio: Ratio) -> list[Shown]:
     """The published one, where the column has them, and the median of ours over the runs that both rows share."""
     assert table.table.ratios is not None
-    read, cell = table.table.ratios.read, table.cell("text", ratio.first, column)
+    read, cell = table.table.ratios.read, table.cell(table.table.protocols[0], ratio.first, column)
     ours = []
     for run in cell.runs if cell else ():
         if run.record is not None and run.record.result is not None:
