@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import hypot
 
@@ -11,7 +11,7 @@ from idgnn.experiments.expectations import Comparison
 from idgnn.experiments.grid import PROTOCOLS
 from idgnn.experiments.table import Column
 from idgnn.report.blocks import Block, Check, Line, Shown, heads, printed, reaches
-from idgnn.report.cells import Cell
+from idgnn.report.cells import Cell, best_cell
 from idgnn.report.results import ResultTable, Source
 
 _GAIN_CAPTION = (
@@ -64,25 +64,20 @@ def comparison_of(table: ResultTable) -> Comparison | None:
 
 
 def gains(table: ResultTable) -> list[dict[Source, Gain]]:
-    """For every column of a table that compares families: published and every protocol."""
-    comparison = comparison_of(table)
-    if comparison is None:
+    """For every column of a table that compares families: published and every protocol that it has."""
+    if (comparison := comparison_of(table)) is None:
         return []
-    families = (comparison.over, *comparison.of)
-    return [
-        {
-            source: _gain(table, comparison, column, source)
-            for source in table.all_sources
-            if source == "published" or table.column(source, column, families)
-        }
-        for column in table.table.columns
-    ]
-
-
-def _gain(table: ResultTable, comparison: Comparison, column: Column, source: Source) -> Gain:
-    gnns, identities = (comparison.over,), comparison.of
-    complete = (all(cell.complete for cell in table.column(source, column, each)) for each in (gnns, identities))
-    return Gain(column, source, table.best(source, column, gnns), table.best(source, column, identities), *complete)
+    gnns, identities, found = (comparison.over,), comparison.of, []
+    for column in table.table.columns:
+        by_source = dict[Source, Gain]()
+        for source in table.all_sources:
+            cells = [table.column(source, column, families) for families in (gnns, identities)]
+            if source == "published" or any(cells):
+                gnn, identity = (best_cell(each, column) for each in cells)
+                complete = (all(cell.complete for cell in each) for each in cells)
+                by_source[source] = Gain(column, source, gnn, identity, *complete)
+        found.append(by_source)
+    return found
 
 
 def gain_check(ours: Gain, published: Gain) -> Check | None:
@@ -101,44 +96,40 @@ def gain_and_level(tables: Sequence[ResultTable]) -> list[Block]:
     """Two expectations: a row for each column of the tables that compare families."""
     found = [each for table in tables for each in gains(table)]
     protocols: list[Protocol] = [each for each in PROTOCOLS if any(each in by_source for by_source in found)]
-    titles = heads("published", "needed", *protocols)
-    gain, level = "Gain of the best ID-GNN over the best GNN", "Level of the best ID-GNN"
-    of_gain = tuple(_line(each, protocols, each["published"].needed, _points, _shown_gain, gain) for each in found)
-    of_level = tuple(
-        _line(each, protocols, each["published"].needed_level, "{:.3f}".format, _shown_level, level) for each in found
-    )
-    return [
-        Block("gain", gain, _GAIN_CAPTION, "column", titles, of_gain),
-        Block("level", level, _LEVEL_CAPTION, "column", titles, of_level),
-    ]
-
-
-def _line(
-    by_source: Mapping[Source, Gain],
-    protocols: Sequence[Protocol],
-    needed: float | None,
-    number: Callable[[float], str],
-    show: Callable[[Gain, Gain], Shown],
-    title: str,
-) -> Line:
-    published = by_source["published"]
-    cells = [Shown(""), Shown("")]
-    if needed is not None:
-        cells = [replace(show(published, published), check=None), Shown(number(needed))]
-    for protocol in protocols:
-        ours = by_source.get(protocol)
-        cells.append(replace(show(ours, published), counts=(title, protocol)) if ours else Shown(""))
-    return Line(published.column.title, tuple(cells), published.column.group)
+    made = []
+    for name, title, caption, show, needed in (
+        ("gain", "Gain of the best ID-GNN over the best GNN", _GAIN_CAPTION, _shown_gain, _needed_gain),
+        ("level", "Level of the best ID-GNN", _LEVEL_CAPTION, _shown_level, _needed_level),
+    ):
+        lines = []
+        for by_source in found:
+            published = by_source["published"]
+            cells = [replace(show(published, published), check=None), Shown(needed(published))]
+            for protocol in protocols:
+                ours = by_source.get(protocol)
+                cells.append(replace(show(ours, published), counts=(title, protocol)) if ours else Shown(""))
+            lines.append(Line(published.column.title, tuple(cells), published.column.group))
+        made.append(Block(name, title, caption, "column", heads("published", "needed", *protocols), tuple(lines)))
+    return made
 
 
 def _shown_gain(gain: Gain, published: Gain) -> Shown:
     models = " over ".join(filter(None, (_model(gain.identity), _model(gain.gnn))))
-    return Shown("not run" if gain.gain is None else _points(gain.gain), gain_check(gain, published), models)
+    text = ("" if gain is published else "not run") if gain.gain is None else _points(gain.gain)
+    return Shown(text, gain_check(gain, published), models)
+
+
+def _needed_gain(published: Gain) -> str:
+    return "" if published.needed is None else _points(published.needed)
 
 
 def _shown_level(gain: Gain, published: Gain) -> Shown:
-    best = gain.identity
-    return Shown(best.number if best else "not run", level_check(gain, published), _model(best))
+    text = gain.identity.number if gain.identity else "" if gain is published else "not run"
+    return Shown(text, level_check(gain, published), _model(gain.identity))
+
+
+def _needed_level(published: Gain) -> str:
+    return "" if published.needed_level is None else f"{published.needed_level:.3f}"
 
 
 def _model(cell: Cell | None) -> str:
