@@ -327,7 +327,7 @@ class _KeptNetwork:
     def _check(self, cone: Cone, query: Queries) -> None:
         rows, node = cone.key.numel(), cone.node
         edges = self.graph.into.degree_of(node).sum()
-        between = (edges + self.graph.out.degree_of(node).sum()).clamp(max=rows**2)
+        between = sum(each.degree_of(node).sum() for each in self.graph.ascending)
         cost, room = self._cost(torch.tensor(rows), between, edges), self.budget.room
         if cost > room:
             raise TooLargeError(

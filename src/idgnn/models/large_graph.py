@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # The cones of all roots are found once and kept if they take at most this share of the memory that is free.
 _TABLE_SHARE = 0.125
-_ROW_BYTES, _CHANGE_BYTES = 24, 16
+_ROW_BYTES, _CHANGE_BYTES = 24, 32
 
 
 class LargeGraph:
