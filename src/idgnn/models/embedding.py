@@ -327,7 +327,7 @@ class _KeptNetwork:
     def _check(self, cone: Cone, query: Queries) -> None:
         rows, node = cone.key.numel(), cone.node
         edges = self.graph.into.degree_of(node).sum()
-        between = sum(each.degree_of(node).sum() for each in self.graph.ascending)
+        between = torch.stack([each.degree_of(node).sum() for each in self.graph.ascending]).sum()
         cost, room = self._cost(torch.tensor(rows), between, edges), self.budget.room
         if cost > room:
             raise TooLargeError(
