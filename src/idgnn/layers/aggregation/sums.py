@@ -139,7 +139,8 @@ def _products_once(x: Tensor, grad: Tensor, source: Tensor, ptr: Tensor, hubs: b
         with warnings.catch_warnings(action="ignore"):  # PyTorch calls its sparse rows a beta feature, once a process
             size = grad.size(0), x.size(0)
             places = torch.sparse_csr_tensor(ptr, source, x.new_zeros(source.numel()), size, check_invariants=False)
-            return torch.sparse.sampled_addmm(places, grad, x.t(), beta=0).values()
+            # Into itself: a copy is refused where there are more messages than pairs of rows.
+            return torch.sparse.sampled_addmm(places, grad, x.t(), beta=0, out=places).values()
     return _products(x, grad, source, ptr)
 
 
