@@ -134,12 +134,11 @@ def _products_once(x: Tensor, grad: Tensor, source: Tensor, ptr: Tensor, hubs: b
     """:func:`_products`, without a gradient of its own."""
     if kernels := kernels_on(x.device):
         return kernels.products(x, grad, source, ptr, hubs)
-    if x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and source.numel() and x.size(1):
+    size, exact = (grad.size(0), x.size(0)), x.dtype in (torch.float32, torch.float64)
+    if x.device.type == "cpu" and exact and x.size(1) and 0 < source.numel() <= size[0] * size[1]:
         # A product of two matrices at the given places alone: nothing is written out per message and channel.
         with warnings.catch_warnings(action="ignore"):  # PyTorch calls its sparse rows a beta feature, once a process
-            size = grad.size(0), x.size(0)
             places = torch.sparse_csr_tensor(ptr, source, x.new_zeros(source.numel()), size, check_invariants=False)
-            # Into itself: a copy is refused where there are more messages than pairs of rows.
             return torch.sparse.sampled_addmm(places, grad, x.t(), beta=0, out=places).values()
     return _products(x, grad, source, ptr)
 
