@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal
 
 from idgnn.choices import Protocol
@@ -72,7 +72,7 @@ class Spec:
     seed: int
     job: Job
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Equal for equal jobs, on every machine and in every process."""
         return key_of(self.job)

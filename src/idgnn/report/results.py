@@ -42,6 +42,11 @@ class ResultTable:
         found = {source for source, _, _ in self.cells}
         return [protocol for protocol in grid.PROTOCOLS if protocol in found]
 
+    @property
+    def all_sources(self) -> list[Source]:
+        """Published, unless its runs are small ones, and the protocols."""
+        return [source for source in SOURCES if source in self.protocols or (source == "published" and not self.quick)]
+
     def cell(self, source: Source, row: str, column: Column) -> Cell | None:
         """The cell of a row and column."""
         return self.cells.get((source, row, column.name))

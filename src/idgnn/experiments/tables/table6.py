@@ -44,23 +44,15 @@ def _fold(setup: Setup, fold: int) -> Setup:
     return replace(setup, task=task, training=replace(setup.training, eval_every=1))
 
 
-_LAST = tuple(
-    Column(f"class-{name}", title, last(_METRIC), "At the last epoch", metric=_METRIC, compared=False)
-    for name, title in _DATASETS.items()
-)
-# PPGN and the works beside it report this one, which is chosen on the held-out folds.
-_BEST = tuple(
-    replace(
-        column,
-        name=f"{column.name}-best",
-        runs=column.name,
-        read=best_mean(_METRIC),
-        group="At the epoch with the best mean",
-        curves=False,
-        compared=True,
-    )
-    for column in _LAST
-)
+def _columns(name: str) -> tuple[Column, Column]:
+    """PPGN and the works beside it report the second, which is chosen on the held-out folds."""
+    column, title = f"class-{name}", _DATASETS[name]
+    at_last = Column(column, title, last(_METRIC), "At the last epoch", metric=_METRIC, compared=False)
+    at_best = Column(f"{column}-best", title, best_mean(_METRIC), "At the epoch with the best mean", metric=_METRIC)
+    return at_last, replace(at_best, runs=column, curves=False)
+
+
+_LAST, _BEST = zip(*map(_columns, _DATASETS), strict=True)
 
 TABLE = Table(
     "table6",
