@@ -91,8 +91,8 @@ def quick(spec: Spec) -> Spec:
     return replace(spec, job=replace(spec.job, settings=_small(spec.job.settings)))
 
 
-# Enough graphs to have every class in both parts; molhiv has few positive molecules.
-_QUICK_GRAPHS, _QUICK_MOLHIV = 64, 2000
+# Enough graphs to have every class in both parts; molhiv has few positive molecules, and zinc few that are held out.
+_QUICK_GRAPHS, _QUICK_MOLECULES = 64, {"ogbg-molhiv": 2000, "zinc": 300}
 _QUICK_EDGES = 60  # entries; smaller graphs have few triangles
 
 
@@ -101,7 +101,7 @@ def _small(settings: RunSettings) -> RunSettings:
     epochs = max(training.epochs // 20, 1)
     graphs = CATALOG[settings.data].num_graphs if isinstance(settings.data, str) else 1
     if graphs > 1:
-        number = _QUICK_MOLHIV if settings.data == "ogbg-molhiv" else _QUICK_GRAPHS
+        number = _QUICK_MOLECULES.get(str(settings.data), _QUICK_GRAPHS)
         number = min(number, selection.smallest or graphs)
         selection = replace(selection, min_edges=selection.min_edges or _QUICK_EDGES, smallest=number)
     return replace(
