@@ -91,8 +91,8 @@ def quick(spec: Spec) -> Spec:
     return replace(spec, job=replace(spec.job, settings=_small(spec.job.settings)))
 
 
-# The least entries of edges, since smaller graphs have few triangles, and how many graphs: enough to have every class in
-# both parts. molhiv has few positive molecules; of zinc these are all with so many edges, which each part has some of.
+# The least entries of edges, since smaller graphs have few triangles, and how many graphs: enough to have every class
+# in both parts. molhiv has few positive molecules; of zinc these are all with so many edges, some of them in each part.
 _QUICK = (60, 64)
 _QUICK_OF = {"ogbg-molhiv": (60, 2000), "zinc": (74, 210)}
 
