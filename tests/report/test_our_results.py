@@ -24,8 +24,11 @@ def page() -> str:
 
 def test_every_run_of_the_grid_has_its_record():
     contents = read_records(ROOT / "results" / "records.jsonl.gz")
-    runs = {spec.key: spec for spec in Choice(protocols=("text", "released")).specs()}
-    assert len(runs) == 1977 and set(contents.finished) == set(runs) and not contents.failed and not contents.broken
+    paper = tuple(name for name in TABLES if name != "expressiveness")
+    runs = {spec.key: spec for spec in Choice(paper, protocols=("text", "released")).specs()}
+    assert len(runs) == 1977 and set(runs) <= set(contents.finished) and not contents.failed and not contents.broken
+    runs |= {spec.key: spec for spec in Choice(("expressiveness",)).specs()}
+    assert set(contents.finished) <= set(runs)
     for key, record in contents.records.items():
         assert record.job == job_as_dict(runs[key].job) and record.job["data_version"]
 
