@@ -8,13 +8,14 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from idgnn.choices import TASK_LEVEL, TaskName
+from idgnn.choices import TASK_LEVEL, GraphPattern, NodePattern, TaskName
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.labels import node_clustering
 from idgnn.graphs.synthetic import random_regular
 from idgnn.tasks.link_prediction import LinkObjective
 from idgnn.tasks.objective import Binary, Classes, Quantity
 from idgnn.tasks.problem import TASKS, OneClassWarning, Problem, make_problem
+from idgnn.tasks.quantities import Quantities
 from idgnn.tasks.query_set import QuerySet
 from idgnn.tasks.task_settings import TaskSettings
 
@@ -51,6 +52,8 @@ def labeled(name: str, number: int = 20) -> list[Data]:
             graph.edge_label = (nodes + i) % 3
         if name.endswith("regression"):
             graph.y = graph.y * 1.5
+        graph.node_counts = ((nodes + i) % 3).float().unsqueeze(1).repeat(1, len(get_args(NodePattern)))
+        graph.graph_counts = torch.full((1, len(get_args(GraphPattern))), float(i))
     return graphs
 
 
@@ -79,12 +82,13 @@ def test_every_task_is_made_and_no_graph_is_in_two_parts(name, options):
         assert graphs_in(part) == sorted(problem.graph_ids[part_name])
         assert part.target is not None and part.level == problem.level
         asked = part.num_graphs if part.level == "graph" else part.query_owner.numel()
-        assert part.target.numel() == asked > 0
+        assert part.target.size(0) == asked > 0
     seen = [i for ids in problem.graph_ids.values() for i in ids]
     assert sorted(seen) == sorted(set(seen))
     if name != "link-prediction":
         assert sorted(seen) == list(range(20))
     special = {"link-prediction": LinkObjective, "node-regression": Quantity, "graph-regression": Quantity}
+    special |= {"node-counting": Quantities, "graph-counting": Quantities}
     assert type(problem.objective) is special.get(name, Classes)
 
 

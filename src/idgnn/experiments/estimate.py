@@ -15,17 +15,15 @@ from statistics import mean, median
 from typing import Any, Literal
 
 from idgnn.experiments.peers.settings import PeerSettings
-from idgnn.experiments.spec import Job, MeasureJob, PeerJob, RunRecord, job_as_dict
+from idgnn.experiments.spec import Job, MeasureJob, PeerJob, RunRecord, job_as_dict, recorded_settings
 from idgnn.graphs.catalog import CATALOG
-from idgnn.graphs.sources import Selection
-from idgnn.models.settings import ModelSettings
-from idgnn.tasks.task_settings import TaskSettings
-from idgnn.training.run_settings import RunSettings, TrainOptions
+from idgnn.training.run_settings import RunSettings
 
 GIB = 2**30
 # Nodes of a graph on average; generated graphs have 64.
 _NODES = {"Cora": 2708, "CiteSeer": 3327, "ENZYMES": 33, "PROTEINS": 39, "BZR": 36, "COX2": 41, "MUTAG": 18}
 _NODES |= {"PTC_MR": 14, "ogbg-molhiv": 26, "MUTAG-folds": 18, "PTC-folds": 26, "PROTEINS-folds": 39}
+_NODES |= {"counting": 19, "zinc": 23, "graph8c": 8}
 _START = 3.0  # seconds to read the data, compute the labels and match the width
 _MEASUREMENT = 60.0  # seconds of a measurement that was never recorded
 _PEER_STEP = {"cpu": 1.0, "gpu": 0.005}  # seconds of a step of all folds of a peer: right within a factor of 10
@@ -164,12 +162,6 @@ def _settings(job: dict[str, Any]) -> RunSettings | None:
     if not isinstance(job.get("train"), str):
         return None
     try:
-        return RunSettings(
-            job["train"],
-            TaskSettings(**job["task"]),
-            ModelSettings(**job["model"]),
-            TrainOptions(**job["training"]),
-            Selection(**job["selection"]),
-        )
+        return recorded_settings(job)
     except (KeyError, TypeError, ValueError):  # of another version
         return None

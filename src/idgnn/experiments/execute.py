@@ -128,8 +128,12 @@ def _network(job: TrainJob, problem: Problem) -> Any:
     if job.variant == "idgnn":
         from idgnn.models.predictor import make_predictor
 
-        outputs = problem.objective.num_outputs
-        return make_predictor(settings.model, problem.level, problem.in_channels, outputs, problem.edge_dim)
+        outputs, symmetric = problem.objective.num_outputs, problem.symmetric
+        return make_predictor(settings.model, problem.level, problem.in_channels, outputs, problem.edge_dim, symmetric)
+    if job.variant in ("root", "copy-sum"):
+        from idgnn.experiments.copy_sum import build_expressive
+
+        return build_expressive(settings, problem, job.variant == "copy-sum")
     if job.variant == "released":
         from idgnn.experiments.released import build_released as build_variant
     elif job.variant == "walks":
@@ -149,6 +153,8 @@ def _measure(job: MeasureJob, device: str) -> dict[str, Any]:
         check_generated("random-regular", random_regular(10, num_nodes=16, degree=4))
     elif job.name == "run-time":
         from idgnn.experiments.run_time import measure_run_time as measure
+    elif job.name == "graph8c":
+        from idgnn.experiments.graph8c import measure_graph8c as measure
     else:
         from idgnn.experiments.memory import measure_memory as measure
     return measure(dict(job.arguments), job.seed, device)

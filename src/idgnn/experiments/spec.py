@@ -13,11 +13,14 @@ from idgnn.choices import Protocol
 from idgnn.experiments.peers.settings import PeerSettings
 from idgnn.graphs.catalog import find
 from idgnn.graphs.raw_files import expected
-from idgnn.training.run_settings import RunSettings
+from idgnn.graphs.sources import Selection
+from idgnn.models.settings import ModelSettings
+from idgnn.tasks.task_settings import TaskSettings
+from idgnn.training.run_settings import RunSettings, TrainOptions
 
-Variant = Literal["idgnn", "released", "walks", "both-directions", "pgnn"]
+Variant = Literal["idgnn", "released", "walks", "both-directions", "pgnn", "root", "copy-sum"]
 """Which network: the library's, that of the released code, ID-GNN-Fast with walk counts of pairs, ID-GNN-Full with both
-directions of a pair averaged, P-GNN."""
+directions of a pair averaged, P-GNN, those of the expressiveness table that read the root or the sum over its copy."""
 
 GENERATED = {
     "ScaleFree": "9a626ef502ff",
@@ -42,7 +45,7 @@ class TrainJob:
 class MeasureJob:
     """Count or time something: which function does it, and its arguments."""
 
-    name: Literal["regular-graphs", "run-time", "memory"]
+    name: Literal["regular-graphs", "run-time", "memory", "graph8c"]
     arguments: tuple[tuple[str, int | str], ...] = ()
     seed: int = 0
 
@@ -114,7 +117,8 @@ def key_of(job: Job) -> str:
 
 
 def job_as_dict(job: Job) -> dict[str, Any]:
-    """As plain values. Defaults are left out, so that an option added later changes no key."""
+    """As plain values. Options at their values in :data:`FIRST_DEFAULTS` are left out: neither an option that is added
+    later nor another default changes the key of a job."""
     if isinstance(job, MeasureJob):
         made: dict[str, Any] = {"measure": job.name, "arguments": dict(job.arguments), "seed": job.seed}
     elif isinstance(job, PeerJob):
@@ -185,9 +189,67 @@ def checksum(parts: Iterable[bytes]) -> str:
     return found.hexdigest()[:12]
 
 
+FIRST_DEFAULTS: dict[type, dict[str, Any]] = {
+    TaskSettings: {
+        "split": "random",
+        "valid": 0.2,
+        "test": 0.0,
+        "folds": 10,
+        "fold": 0,
+        "bins": 10,
+        "pairs": 1000,
+        "cutoff": 4,
+        "supervision": 0.2,
+    },
+    ModelSettings: {
+        "conv": "gcn",
+        "identity": "full",
+        "color": "message",
+        "aggr": "max",
+        "heads": 1,
+        "cycle_length": 10,
+        "cycle_scale": "log",
+        "dropout": 0.0,
+        "layers": None,
+        "width": None,
+        "budget": 256,
+        "pair_head": "paper",
+        "symmetric": False,
+    },
+    TrainOptions: {
+        "epochs": 100,
+        "batch_size": 128,
+        "query_batch_size": None,
+        "fanout": (),
+        "workers": 0,
+        "lr": 0.01,
+        "schedule": "cosine",
+        "weight_decay": 5e-4,
+        "keep": "last",
+        "eval_every": 1,
+        "reestimate_batchnorm": False,
+        "device": "auto",
+        "precision": "float32",
+        "reshuffle_every": 1,
+        "cuda_graphs": False,
+        "compile": False,
+    },
+    Selection: {"min_nodes": 0, "min_edges": 0, "smallest": None},
+}
+"""The defaults when the first records were written, and of options that came later the values that change nothing.
+
+Keys are made with them, so entries are added and never changed, whatever the defaults become. The name of a task has
+none: it is always part of a key."""
+
+
 def _changed(settings: Any) -> dict[str, Any]:
-    return {
-        each.name: getattr(settings, each.name)
-        for each in fields(settings)
-        if getattr(settings, each.name) != each.default
-    }
+    first = FIRST_DEFAULTS[type(settings)]
+    values = {each.name: getattr(settings, each.name) for each in fields(settings)}
+    return {name: value for name, value in values.items() if name not in first or value != first[name]}
+
+
+def recorded_settings(job: dict[str, Any]) -> RunSettings:
+    """The settings of a training that :func:`job_as_dict` described, on a dataset by name."""
+    kinds = {"task": TaskSettings, "model": ModelSettings, "training": TrainOptions, "selection": Selection}
+    made: dict[str, Any] = {name: kind(**{**FIRST_DEFAULTS[kind], **job[name]}) for name, kind in kinds.items()}
+    return RunSettings(job["train"], **made, seed=job["seed"])

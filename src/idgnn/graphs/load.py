@@ -18,6 +18,7 @@ from torch_geometric.utils import to_undirected
 from idgnn.graphs.cache import cache_key, cached
 from idgnn.graphs.catalog import CatalogEntry, find
 from idgnn.graphs.dataset import Dataset
+from idgnn.graphs.expressive import read_counting, read_expressive_split, read_graph6, read_zinc
 from idgnn.graphs.raw_files import RawFiles, ensure
 from idgnn.graphs.synthetic import scale_free, small_world
 
@@ -52,9 +53,10 @@ def _benchmark(entry: CatalogEntry, verify: bool) -> Dataset:
 
     TU sets: `x` is the one-hot node label (no continuous attributes), `edge_attr` the one-hot edge label where there is
     one, `y` `[1]` the class. Cora, CiteSeer: `x` the 0/1 features, `y` `[num_nodes]` the classes, and the public split
-    as `train_mask`, `val_mask`, `test_mask`. ogbg-molhiv: see :func:`read_molhiv`. The released synthetic graphs: `x`
-    is ones `[num_nodes, 1]`. Those with published folds: `x` has a column for each number up to the largest label, also
-    for numbers that no node has, as PPGN and IGN have it.
+    as `train_mask`, `val_mask`, `test_mask`. ogbg-molhiv: see :func:`read_molhiv`. counting, zinc, graph8c: see
+    :mod:`idgnn.graphs.expressive`. The released synthetic graphs: `x` is ones `[num_nodes, 1]`. Those with published
+    folds: `x` has a column for each number up to the largest label, also for numbers that no node has, as PPGN and IGN
+    have it.
     """
     files = ensure(entry)
     checksums = files.checksums()
@@ -71,13 +73,25 @@ def _benchmark(entry: CatalogEntry, verify: bool) -> Dataset:
                 return read_molhiv(folder)
             case "folds":
                 return _read_neighbor_lists(folder / f"{folder.name}.txt")
+            case "counting":
+                return read_counting(folder)
+            case "zinc":
+                return read_zinc(folder)
+            case "graph6":
+                return read_graph6(folder / f"{entry.name}.g6")
             case _:
                 return _read_released(folder / "synthetic_graphs.npz", entry.name)
 
     graphs = cached(cache_key(entry.name, *sorted(checksums.items())), read)
-    split = read_molhiv_split(folder) if entry.group == "molhiv" else {}
     folds = _read_folds(folder / "10fold_idx") if entry.group == "folds" else ()
-    return Dataset(entry.name, graphs, provided_split=split, provided_folds=folds)
+    return Dataset(entry.name, graphs, provided_split=_read_split(entry, folder), provided_folds=folds)
+
+
+def _read_split(entry: CatalogEntry, folder: Path) -> dict[str, Tensor]:
+    """The split that comes with a dataset of many graphs, if one does."""
+    if entry.group == "molhiv":
+        return read_molhiv_split(folder)
+    return read_expressive_split(folder) if entry.group in ("counting", "zinc") else {}
 
 
 def _check_files(entry: CatalogEntry, files: RawFiles, checksums: dict[str, str], verify: bool) -> None:

@@ -12,12 +12,12 @@ from torch_geometric.data import Data
 
 from idgnn.graphs.dataset import Dataset
 
-_PARTS = ("train", "valid", "test")
+_PARTS = ("train", "valid", "test", "ambiguous")  # the last: held out apart, because their labels are not certain
 
 
 @dataclass(frozen=True, eq=False)
 class Split(Mapping[str, Tensor]):
-    """The ids of each part, `"train"`, `"valid"` and maybe `"test"`: no id is in two parts, or twice in one.
+    """The ids of each part, `"train"`, `"valid"` and maybe others: no id is in two parts, or twice in one.
 
     Example:
         >>> split = random_split(10, seed=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from idgnn.choices import Color
 from idgnn.identity.schedule import Messages, Round
 from idgnn.layers.aggregation import attention, gather_sum
 from idgnn.layers.operator import Operator
@@ -19,7 +20,8 @@ class IdentityGAT(Operator):
             \textsc{LeakyReLU}(\mathbf{a}^\top \mathbf{m}_s + \mathbf{c}^\top \mathbf{W}_0 \mathbf{h}_u) \\
         \mathbf{h}_u' &= \mathbf{b} + \sum_{s \in \mathcal{N}(u) \cup \{u\}} \alpha_{su} \mathbf{m}_s
 
-    and the heads side by side, `out_channels` wide together.
+    and the heads side by side, `out_channels` wide together; :math:`\mathbf{W}_c \mathbf{h}_v` is added to the colored
+    row itself if its update is colored.
     """
 
     self_loops = True
@@ -33,6 +35,7 @@ class IdentityGAT(Operator):
         bias: bool = True,
         heads: int = 1,
         negative_slope: float = 0.2,
+        color: Color = "message",
     ) -> None:
         super().__init__()
         if heads < 1 or out_channels % heads:
@@ -43,6 +46,7 @@ class IdentityGAT(Operator):
         self.heads, self.negative_slope = heads, negative_slope
         self.lin = nn.Linear(in_channels, out_channels, bias=False)
         self.lin_colored = nn.Linear(in_channels, out_channels, bias=False) if identity else None
+        self.make_update(color, identity, in_channels, out_channels)
         self.att_source = nn.Parameter(torch.empty(heads, out_channels // heads))
         self.att_target = nn.Parameter(torch.empty(heads, out_channels // heads))
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
@@ -50,6 +54,7 @@ class IdentityGAT(Operator):
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
+        super().reset_parameters()
         for weight in (self.lin.weight, self.att_source, self.att_target):
             nn.init.xavier_uniform_(weight)
         if self.lin_colored is not None:
@@ -72,6 +77,7 @@ class IdentityGAT(Operator):
         out = self._sum(self.lin(plain), round_.plain, alphas[0])
         if round_.has_color:
             out = self._sum(lin(colored), round_.colored, alphas[1], out)
+        out = self.color_update(out, colored, round_)
         return out if self.bias is None else out + self.bias
 
     def _towards(self, att: Tensor, lin: nn.Linear) -> Tensor:

@@ -22,7 +22,7 @@ from idgnn.identity.adjacency import IndexedGraph, distinct, pointers
 from idgnn.identity.checks import check_graph
 from idgnn.identity.cone import Cone, cut, find_cone, row_bounds, warn_unreached
 from idgnn.identity.cost import TooLargeError, free_memory, readable
-from idgnn.identity.cycle_features import cycle_features
+from idgnn.identity.cycle_features import computed_scale, cycle_features
 from idgnn.identity.queries import Queries, as_queries, as_tensor
 from idgnn.identity.schedule import Schedule, make_schedule, split_round
 from idgnn.layers.aggregation import gather_sum
@@ -132,8 +132,9 @@ def _answers(
         return
     x, model = inputs.x, cast("IDGNN", model)
     if model.identity == "fast":
+        scale = computed_scale(model.cycle_scale)
         counted = cycle_features(
-            inputs.edge_index, inputs.num_nodes, model.cycle_length, model.cycle_scale, memory=int(budget.room)
+            inputs.edge_index, inputs.num_nodes, model.cycle_length, scale, memory=int(budget.room)
         )
         x = torch.cat([x, counted.to(x)], dim=-1)
     network = _KeptNetwork(model, inputs, x, torch.cat([queries.node, queries.color]), budget)

@@ -14,7 +14,6 @@ from torch_geometric.data import Data
 from idgnn.identity.adjacency import IndexedGraph, distinct
 from idgnn.identity.cone import ConeTable, UnreachedColorWarning, row_bounds
 from idgnn.identity.cost import check_room, free_memory
-from idgnn.identity.cycle_features import cycle_features
 from idgnn.identity.identity_graph import identity_graph
 from idgnn.identity.neighborhood import Caps, neighborhood
 from idgnn.identity.queries import Queries, as_queries
@@ -71,7 +70,8 @@ class LargeGraph:
         self.x = inputs.x
         if self.identity == "fast":
             model = cast("IDGNN", model)
-            counts = cycle_features(edge_index, self.num_nodes, model.cycle_length, model.cycle_scale)
+            counts = model.counts_of(edge_index, self.num_nodes)
+            model.fit_if_needed(counts)
             self.x = torch.cat([self.x, counts.to(self.x)], dim=-1)
         self.table = None
         if roots is not None and roots.dim() == 1 and self.named and self.identity == "full" and roots.numel():

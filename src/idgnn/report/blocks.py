@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
@@ -10,7 +11,6 @@ from idgnn.choices import Protocol
 
 Verdict = Literal["holds", "does not hold", "not run"]
 VERDICT_SIGN: dict[Verdict, str] = {"holds": "✓", "does not hold": "✗", "not run": "not run"}
-_DIGITS = 3
 
 
 @dataclass(frozen=True)
@@ -44,21 +44,17 @@ class Check:
         return self.verdict.replace(" ", "-")
 
 
-def printed(value: float) -> float:
+def printed(value: float, digits: int = 3) -> float:
     """As a reader sees it, so that verdicts can be checked by eye; zero has no sign."""
-    return round(value, _DIGITS) + 0.0
+    return round(value, digits) + 0.0
 
 
-def at_least(found: float | None, bound: float, complete: bool) -> Check:
-    """Holds if the number is at least the bound."""
-    return Check(found, found is not None and printed(found) >= printed(bound), complete)
-
-
-def above(found: float | None, bound: float | None, complete: bool) -> Check:
-    """Holds if the number is above the bound, which is measured too; the check is about the difference."""
-    if found is None or bound is None:
+def reaches(found: float | None, bound: float, complete: bool, lower_is_better: bool = False, digits: int = 3) -> Check:
+    """Holds if the number is at least the bound, or at most if lower is better."""
+    if found is None:
         return Check(None, False, complete)
-    return Check(found - bound, printed(found) > printed(bound), complete)
+    difference = printed(found, digits) - printed(bound, digits)
+    return Check(found, difference <= 0 if lower_is_better else difference >= 0, complete)
 
 
 def within(difference: float | None, tolerance: float, complete: bool) -> Check:
@@ -127,9 +123,13 @@ class Block:
     title: str
     caption: str
     corner: str
-    heads: tuple[Head, ...]
-    lines: tuple[Line, ...]
+    heads: tuple[Head, ...] = ()
+    lines: tuple[Line, ...] = ()
     tallies: tuple[Tally, ...] = ()
+
+    def with_lines(self, heads: Iterable[str], lines: Iterable[Line], tallies: Iterable[Tally] = ()) -> Block:
+        """The same with this content."""
+        return replace(self, heads=tuple(map(Head, heads)), lines=tuple(lines), tallies=tuple(tallies))
 
     def head_groups(self) -> list[tuple[str, int]]:
         """The shared heads, and the number of columns of each."""

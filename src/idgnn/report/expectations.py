@@ -1,19 +1,21 @@
-"""What the paper leads us to expect of our results, and whether it holds."""
+"""Which expectations of the tables hold, as blocks of text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
+from typing import TypeVar
 
 from idgnn.choices import Protocol
-from idgnn.experiments.paper_table import CONVS, FULL, GNNS
-from idgnn.experiments.trained_tables import PGNN
-from idgnn.report.blocks import Block, Check, Head, Line, Shown, Tally, Verdict, above, at_least, printed, within
+from idgnn.experiments.expectations import BetterThan, Bounds, WithinNoise
+from idgnn.experiments.grid import PROTOCOLS
+from idgnn.experiments.table import Column
+from idgnn.report.blocks import Block, Check, Line, Shown, Tally, Verdict, printed, reaches, within
 from idgnn.report.cells import Cell
-from idgnn.report.gain_and_level import gain, level
-from idgnn.report.layout import PROTOCOLS, Heading
-from idgnn.report.tables import SOURCES, ResultTable, Source
+from idgnn.report.gains import comparison_of, gain_and_level
+from idgnn.report.results import SOURCES, ResultTable, Source
 
+Kind = TypeVar("Kind", Bounds, BetterThan, WithinNoise)
 _SIGNS = (
     "✓ holds, ✗ does not hold, not run: there is no result yet. So far: some of the runs behind the verdict are still "
     "missing. Numbers are compared as printed here; differences are taken before rounding."
@@ -23,11 +25,24 @@ _VERDICTS: tuple[Verdict, ...] = ("holds", "does not hold", "not run")
 
 def expectations(tables: Sequence[ResultTable]) -> list[Block]:
     """How many hold, and then each kind; empty if no table has any, or for runs of `--quick`."""
-    if any(table.layout.quick for table in tables):
+    if any(table.quick for table in tables):
         return []
-    made = (write(tables) for write in (gain, level, full_by_architecture, beside_pgnn, plain_gnns))
-    found = [block for block in made if block is not None]
+    compared = [table for table in tables if comparison_of(table) is not None]
+    found = gain_and_level(compared) if compared else []
+    found += map(_bounds, _of_kind(tables, Bounds))
+    found += map(_better_than, _of_kind(tables, BetterThan))
+    found += map(_within_noise, _of_kind(tables, WithinNoise))
     return [_counts([tally for block in found for tally in block.tallies]), *found] if found else []
+
+
+def _of_kind(tables: Sequence[ResultTable], kind: type[Kind]) -> list[list[tuple[ResultTable, Kind]]]:
+    """The expectations of a kind; tables that have one of the same name share a block."""
+    found = dict[str, list[tuple[ResultTable, Kind]]]()
+    for table in tables:
+        for each in table.table.expectations:
+            if isinstance(each, kind):
+                found.setdefault(each.name, []).append((table, each))
+    return list(found.values())
 
 
 def total(blocks: Sequence[Block], protocol: Protocol) -> Tally:
@@ -63,8 +78,8 @@ def _counts(tallies: Sequence[Tally]) -> Block:
         )
         for tally in ordered
     )
-    heads = tuple(map(Head, ("✓ holds", "✗ does not hold", "not run", "of")))
-    return Block("how-many-hold", "How many hold", _SIGNS, "expectation", heads, lines, tuple(ordered))
+    heads = ("✓ holds", "✗ does not hold", "not run", "of")
+    return Block("how-many-hold", "How many hold", _SIGNS, "expectation").with_lines(heads, lines, ordered)
 
 
 def _count(tally: Tally, verdict: Verdict) -> str:
@@ -72,81 +87,97 @@ def _count(tally: Tally, verdict: Verdict) -> str:
     return f"{number}" + (f" ({so_far} so far)" if so_far else "")
 
 
-# ID-GNN-Full solves clustering coefficients and shortest paths if messages are colored as in Eq. 3. By the prefix of
-# a column's name: the architectures from which it is expected, and the least score.
-_LEAST: dict[str, tuple[tuple[str, ...], float]] = {"node": (("gcn", "gin"), 0.95), "path": (CONVS, 0.99)}
-_FULL_NAMES = {"node": "Clustering of nodes: ID-GCN and ID-GIN", "path": "Shortest paths: all four ID-GNN-Full"}
-_FULL_CAPTION = (
-    "Accuracy of ID-GNN-Full under the protocol of the text, where every architecture colors its messages as Eq. 3 "
-    "has it. Expected on clustering coefficients of nodes: GCN and GIN at least 0.95; on shortest path distances: all "
-    "four at least 0.99. Without a sign nothing is expected."
-)
+def _bounds(every: Sequence[tuple[ResultTable, Bounds]]) -> Block:
+    """A row for each column with a bound, and the rows of the table as columns."""
+    lines, tallies, first = list[Line](), list[Tally](), every[0][1]
+    for table, expected in every:
+        checks = {bound: list[Check]() for bound in expected.bounds}
+        for column in table.table.columns:
+            bounds = [bound for bound in expected.bounds if column.name in bound.columns]
+            if not bounds:
+                continue
+            shown = []
+            for row in expected.rows:
+                bound = next((each for each in bounds if row in each.rows), None)
+                cell = table.cell(expected.protocol, row, column)
+                check = None
+                if cell is not None and bound is not None:
+                    check = reaches(cell.mean, bound.score, cell.complete, column.lower_is_better, column.digits)
+                    checks[bound].append(check)
+                runs = f"{cell.n} of {cell.total} runs" if cell else ""
+                shown.append(Shown(cell.number if cell else "", check, runs))
+            lines.append(Line(column.title, tuple(shown), column.group))
+        tallies += [Tally(bound.name, expected.protocol, tuple(checks[bound])) for bound in expected.bounds]
+    return Block(first.name, first.title, first.caption, "column").with_lines(_titles(*every[0]), lines, tallies)
 
 
-def full_by_architecture(tables: Sequence[ResultTable]) -> Block | None:
-    """A row for each column on clustering coefficients of nodes and on shortest paths; None without Table 2."""
-    table = next((table for table in tables if table.layout.name == "table2"), None)
-    if table is None:
-        return None
-    lines, checks = list[Line](), {kind: list[Check]() for kind in _LEAST}
-    for heading in table.layout.headings:
-        kind = heading.name.partition("-")[0]
-        if kind not in _LEAST:
-            continue
-        cells = [_full_cell(table, heading, model.name, model.conv, kind) for model in FULL]
-        checks[kind] += [cell.check for cell in cells if cell.check is not None]
-        lines.append(Line(heading.title, tuple(cells), heading.group))
-    tallies = (Tally(f"{_FULL_NAMES[kind]} at least {_LEAST[kind][1]}", "text", tuple(checks[kind])) for kind in checks)
-    heads = tuple(Head(conv.upper()) for conv in CONVS)
-    return Block("full", "ID-GNN-Full by architecture", _FULL_CAPTION, "column", heads, tuple(lines), tuple(tallies))
+def _titles(table: ResultTable, expected: Bounds | WithinNoise) -> list[str]:
+    """Of the rows that an expectation is about."""
+    titles = {row.name: row.title for row in table.table.rows}
+    return [titles[row] for row in expected.rows]
 
 
-def _full_cell(table: ResultTable, heading: Heading, row: str, conv: str, kind: str) -> Shown:
-    cell = table.cell("text", row, heading)
-    assert cell is not None  # every column of Table 2 has the models of the paper
-    convs, least = _LEAST[kind]
-    check = at_least(cell.mean, least, cell.complete) if conv in convs else None
-    return Shown(cell.number, check, f"{cell.n} of {cell.total} runs")
+def _better_than(every: Sequence[tuple[ResultTable, BetterThan]]) -> Block:
+    """Published and every protocol, for each column."""
+    lines, checks, first = list[Line](), dict[Protocol, list[Check]](), every[0][1]
+    for table, expected in every:
+        for column in table.table.columns:
+            group = f"{column.group}, {column.title}"
+            for source in SOURCES:
+                if source != "published" and source not in table.protocols:
+                    continue
+                cells = [table.cell(source, row, column) for row in (expected.row, expected.other)]
+                check = _difference(table, expected, source, column)
+                text = "not run" if check.found is None else f"{printed(check.found, column.digits):+.{column.digits}f}"
+                numbers = [Shown(cell.number if cell else "") for cell in cells]
+                if source == "published":
+                    lines.append(Line(source, (*numbers, Shown(text)), group))
+                else:
+                    lines.append(Line(source, (*numbers, Shown(text, check)), group))
+                    checks.setdefault(source, []).append(check)
+    tallies = [Tally(first.tally, protocol, tuple(each)) for protocol, each in checks.items()]
+    titles = {row.name: row.title for row in every[0][0].table.rows}
+    heads = (titles[first.row], titles[first.other], "difference")
+    return Block(first.name, first.title, first.caption, "").with_lines(heads, lines, tallies)
 
 
-_PGNN_CAPTION = "ROC AUC of link prediction. Expected: the best of the four ID-GNN-Full is above P-GNN, as in Table 5."
-
-
-def beside_pgnn(tables: Sequence[ResultTable]) -> Block | None:
-    """Published, text and released for each column of Table 5; None without it."""
-    table = next((table for table in tables if table.layout.name == "table5"), None)
-    if table is None:
-        return None
-    headings = table.layout.headings
-    lines = tuple(_pgnn_line(table, source, heading) for heading in headings for source in SOURCES)
-    tallies = tuple(
-        Tally(
-            "Table 5: ID-GNN-Full above P-GNN", protocol, tuple(_pgnn_check(table, protocol, each) for each in headings)
-        )
-        for protocol in PROTOCOLS
-    )
-    heads = tuple(map(Head, ("best ID-GNN-Full", "P-GNN", "difference")))
-    return Block("beside-pgnn", "ID-GNN-Full and P-GNN", _PGNN_CAPTION, "", heads, lines, tallies)
-
-
-def _pgnn_check(table: ResultTable, source: Source, heading: Heading) -> Check:
-    full, pgnn = _pgnn_cells(table, source, heading)
-    cells = [pgnn, *table.column(source, heading, ("ID-GNN-Full",))]
+def _difference(table: ResultTable, expected: BetterThan, source: Source, column: Column) -> Check:
+    """By how much the row is better than the other; complete with all runs of the families that it is the best of."""
+    ours, theirs = (table.cell(source, row, column) for row in (expected.row, expected.other))
+    cells = [ours, theirs]
+    for row in table.table.rows:
+        if row.name in (expected.row, expected.other) and row.best_of:
+            cells += table.column(source, column, (row.best_of,))
     complete = all(cell is not None and cell.complete for cell in cells)
-    return above(full.mean if full else None, pgnn.mean if pgnn else None, complete)
+    if ours is None or theirs is None or ours.mean is None or theirs.mean is None:
+        return Check(None, False, complete)
+    better = column.gain(printed(ours.mean, column.digits), printed(theirs.mean, column.digits)) > 0
+    return Check(column.gain(ours.mean, theirs.mean), better, complete)
 
 
-def _pgnn_line(table: ResultTable, source: Source, heading: Heading) -> Line:
-    check = _pgnn_check(table, source, heading)
-    text = "not run" if check.found is None else f"{printed(check.found):+.3f}"
-    numbers = [Shown(cell.number if cell else "") for cell in _pgnn_cells(table, source, heading)]
-    difference = Shown(text, None if source == "published" else check)
-    return Line(source, (*numbers, difference), f"{heading.group}, {heading.title}")
+def _within_noise(every: Sequence[tuple[ResultTable, WithinNoise]]) -> Block:
+    """A row for each column, and the rows of the table as columns."""
+    first = every[0][1]
+    lines = []
+    for table, expected in every:
+        for column in table.table.columns:
+            cells = (_noise_cell(table.cell(expected.protocol, row, column)) for row in expected.rows)
+            lines.append(Line(column.title, tuple(cells), column.group))
+    checks = tuple(cell.check for line in lines for cell in line.cells if cell.check is not None)
+    block = Block(first.name, first.title, f"{first.caption} {_NOISE_RULE}", "column")
+    return block.with_lines(_titles(*every[0]), lines, [Tally(first.tally, first.protocol, checks)])
 
 
-def _pgnn_cells(table: ResultTable, source: Source, heading: Heading) -> tuple[Cell | None, Cell | None]:
-    full, pgnn = (table.cell(source, name, heading) for name in ("best-full", PGNN))
-    return full, pgnn
+def _noise_cell(cell: Cell | None) -> Shown:
+    if cell is None or cell.published is None:
+        return Shown(cell.number if cell else "")
+    theirs = cell.published
+    if cell.mean is None:
+        return Shown(cell.number, within(None, 0.0, False), f"published {theirs.mean:.3f}")
+    difference, tolerance = cell.mean - theirs.mean, noise_tolerance(cell.std, cell.n, theirs.std)
+    text = f"{printed(difference):+.3f} (±{tolerance:.3f})"
+    hint = f"{cell.number}, published {theirs.mean:.3f} ± {theirs.std or 0.0:.3f}"
+    return Shown(text, within(difference, tolerance, cell.complete), hint)
 
 
 _PUBLISHED_RUNS = 3
@@ -157,42 +188,6 @@ _NOISE_RULE = (
 )
 # Two-sided 95 % quantiles of Student's distribution by degrees of freedom.
 _QUANTILES = {2: 4.303, 3: 3.182, 4: 2.776}
-
-_PLAIN_TITLE = "Plain GNNs with the released settings"
-_PLAIN_CAPTION = (
-    "Our mean minus the published one, and in parentheses the largest difference that is within noise. Expected: all "
-    f"are, because plain GNNs are the same networks in the paper and here. {_NOISE_RULE}"
-)
-
-
-def plain_gnns(tables: Sequence[ResultTable]) -> Block | None:
-    """A row for each column of Tables 2 and 3; None without these tables."""
-    chosen = [table for table in tables if table.layout.name in ("table2", "table3")]
-    if not chosen:
-        return None
-    lines = tuple(
-        Line(heading.title, tuple(_plain_cell(table, heading, model.name) for model in GNNS), heading.group)
-        for table in chosen
-        for heading in table.layout.headings
-    )
-    checks = tuple(cell.check for line in lines for cell in line.cells if cell.check is not None)
-    tally = Tally("Plain GNNs within noise of the published numbers", "released", checks)
-    heads = tuple(Head(model.conv.upper()) for model in GNNS)
-    return Block("plain-gnns", _PLAIN_TITLE, _PLAIN_CAPTION, "column", heads, lines, (tally,))
-
-
-def _plain_cell(table: ResultTable, heading: Heading, row: str) -> Shown:
-    cell = table.cell("released", row, heading)
-    assert cell is not None  # every column of Tables 2 and 3 has the models of the paper
-    theirs = cell.published
-    if theirs is None:
-        return Shown(cell.number)
-    if cell.mean is None:
-        return Shown(cell.number, within(None, 0.0, False), f"published {theirs.mean:.3f}")
-    difference, tolerance = cell.mean - theirs.mean, noise_tolerance(cell.std, cell.n, theirs.std)
-    text = f"{printed(difference):+.3f} (±{tolerance:.3f})"
-    hint = f"{cell.number}, published {theirs.mean:.3f} ± {theirs.std or 0.0:.3f}"
-    return Shown(text, within(difference, tolerance, cell.complete), hint)
 
 
 def noise_tolerance(std: float | None, runs: int, published_std: float | None) -> float:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from idgnn.experiments.spec import RunRecord
 from idgnn.report.blocks import Block, Head, Line, Shown
-from idgnn.report.layout import BEYOND, PROTOCOLS
-from idgnn.report.tables import ResultTable, gains
+from idgnn.report.cells import Cell
+from idgnn.report.gains import comparison_of, gains
+from idgnn.report.results import SOURCES, ResultTable, Source
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,18 @@ class RunSummary:
         """Of all GPUs, or of all CPUs; a run that shared its device counts with its share."""
         return sum(machine.hours for machine in self.machines if machine.gpu == gpu)
 
+    def hours_by_kind(self) -> list[tuple[str, float]]:
+        """Those of GPUs, if there are any, and then of CPUs."""
+        on_gpu = any(machine.gpu for machine in self.machines)
+        return [("GPU", self.hours(gpu=True))] * on_gpu + [("CPU", self.hours(gpu=False))]
+
     def sentences(self) -> list[str]:
         """The summary in words."""
         failed = f", {self.failed:,} failed" if self.failed else ""
         found = [f"{self.finished:,} of {self.total:,} runs finished{failed}."]
         if self.machines:
-            took = f"They took {self.hours(gpu=True):,.1f} GPU hours and {self.hours(gpu=False):,.1f} CPU hours"
-            found.append(f"{took}; a run that shared its machine counts with its share.")
+            took = " and ".join(f"{hours:,.1f} {kind} hours" for kind, hours in self.hours_by_kind())
+            found.append(f"They took {took}; a run that shared its machine counts with its share.")
             found.append("Machines: " + "; ".join(map(_machine, self.machines)) + ".")
         if self.versions:
             found.append("Versions: " + ", ".join(f"{name} {' or '.join(each)}" for name, each in self.versions) + ".")
@@ -76,19 +82,21 @@ def run_summary(tables: Iterable[ResultTable]) -> RunSummary:
 
 
 def runs_by_table(tables: Sequence[ResultTable]) -> Block:
-    """The number of finished runs of every table, for both protocols."""
+    """The number of finished runs of every table, for every protocol."""
+    found = {protocol for table in tables for protocol in table.protocols}
+    protocols = [source for source in SOURCES if source in found]
     lines = []
     for table in tables:
         cells = []
-        for protocol in PROTOCOLS:
+        for protocol in protocols:
             records = {
                 run.spec.key: run.record for cell in table.ours() for run in cell.runs if run.spec.protocol == protocol
             }
             finished = sum(record is not None and record.error is None for record in records.values())
             cells.append(Shown(f"{finished:,} of {len(records):,}" if records else ""))
-        lines.append(Line(table.layout.title, tuple(cells)))
+        lines.append(Line(table.title, tuple(cells)))
     caption = "Tables may share runs; a shared run is run once."
-    return Block("runs", "Runs", caption, "table", (Head("text"), Head("released")), tuple(lines))
+    return Block("runs", "Runs", caption, "table").with_lines(protocols, lines)
 
 
 def _machines(records: Sequence[RunRecord]) -> tuple[Machine, ...]:
@@ -113,30 +121,41 @@ def _machine(machine: Machine) -> str:
     return f"{machine.name} ({machine.runs:,} run{'s' * (machine.runs != 1)}{beside}, {machine.hours:,.1f} hours)"
 
 
-_BEST_HEADS = (
-    Head("GNN", "published"),
-    Head("ID-GNN", "published"),
-    Head("GNN", "text"),
-    Head("ID-GNN", "text"),
-    Head("beyond the paper", "text"),
-    Head("GNN", "released"),
-    Head("ID-GNN", "released"),
-)
 _BEST_CAPTION = (
     "The best of the four GNNs, of the eight ID-GNNs of the paper, and of the models beyond it: means over the seeds "
-    "that finished. ROC AUC for links and ogbg-molhiv, accuracy for all else."
+    "that finished."
 )
 
 
 def best_networks(tables: Sequence[ResultTable]) -> Block | None:
-    """Tables 2 and 3 at a glance: a row for each column; None without these tables."""
+    """The tables that compare families at a glance: a row for each column; None without such tables."""
+    compared = [table for table in tables if comparison_of(table)]
+    if not compared:
+        return None
+    heads: list[tuple[Source, str]] = []
+    for source in SOURCES:
+        if any(source in each for table in compared for each in gains(table)):
+            beyond = any(_beyond(table, source) for table in compared)
+            heads.extend((source, title) for title in ("GNN", "ID-GNN", *["beyond the paper"] * beyond))
     lines = []
-    for table in tables:
-        beyond = [row.family for row in table.layout.rows if row.family.endswith(BEYOND)]
-        for published, text, released in gains(table):
-            further = table.best("text", text.heading, beyond)
-            pairs = [(each.gnn, each.identity) for each in (published, text, released)]
-            cells = (*pairs[0], *pairs[1], further, *pairs[2])
-            shown = ("" if cell is None or cell.mean is None else f"{cell.mean:.{cell.digits}f}" for cell in cells)
-            lines.append(Line(text.heading.title, tuple(map(Shown, shown)), text.heading.group))
-    return Block("best", "The best of each kind", _BEST_CAPTION, "column", _BEST_HEADS, tuple(lines)) if lines else None
+    for table in compared:
+        for by_source in gains(table):
+            column = next(iter(by_source.values())).column
+            cells = dict[tuple[Source, str], Cell | None]()
+            for source, gain in by_source.items():
+                families = {row.family for row in table.table.rows if row.beyond}
+                cells[source, "GNN"], cells[source, "ID-GNN"] = gain.gnn, gain.identity
+                cells[source, "beyond the paper"] = table.best(source, column, families)
+            lines.append(Line(column.title, tuple(_mean(cells.get(head)) for head in heads), column.group))
+    notes = dict.fromkeys(comparison.note for table in compared if (comparison := comparison_of(table)))
+    block = Block("best", "The best of each kind", " ".join((_BEST_CAPTION, *notes)), "column", lines=tuple(lines))
+    return replace(block, heads=tuple(Head(title, source) for source, title in heads))
+
+
+def _beyond(table: ResultTable, source: Source) -> bool:
+    rows = {row.name for row in table.table.rows if row.beyond}
+    return any(where == source and row in rows for where, row, _ in table.cells)
+
+
+def _mean(cell: Cell | None) -> Shown:
+    return Shown("" if cell is None or cell.mean is None else f"{cell.mean:.{cell.digits}f}")

@@ -49,6 +49,10 @@ class LinkPrediction(Task):
         held_out = {name: part.epoch(generator) for name, part in parts.items() if name != "train"}
         return {"train": parts["train"], **held_out}, graph_ids
 
+    def symmetric(self, dataset: Dataset) -> bool:
+        """Unless edges have a direction."""
+        return not _is_directed(dataset)
+
     def objective(self, settings: TaskSettings, targets: Mapping[str, Tensor]) -> Objective:
         """Binary cross-entropy; ROC AUC and ranks."""
         return LinkObjective()

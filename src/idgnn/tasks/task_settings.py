@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from idgnn.choices import TASK_LEVEL, Level, TaskName, check_choices, check_counts, check_numbers
+from idgnn.choices import TASK_LEVEL, ErrorName, Level, TaskName, check_choices, check_counts, check_numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +30,13 @@ class TaskOptions:
     """Distances of this length and above are one class."""
     supervision: float = 0.2
     """Share of the edges of a graph that link prediction predicts; the others carry messages."""
+    error: ErrorName = "squared"
+    """Loss of quantities: mean squared or mean absolute error, of standardized labels."""
+    patterns: tuple[str, ...] = ()
+    """Patterns that are counted, by one network (cycle3 cycle4); by default all."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "patterns", tuple(self.patterns))  # a list if it was read from a file
         check_choices(self)
         check_numbers(self, ("valid", "test", "supervision"))
         check_counts(self, ("fold",), least=0)
