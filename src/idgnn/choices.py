@@ -71,8 +71,9 @@ Tracker = Literal["tensorboard", "wandb", "mlflow"]
 TableName = Literal["table1", "table2", "table3", "table4", "table5", "table6", "memory"]
 """The tables of the paper; `"memory"` is the one of its appendix."""
 
-Protocol = Literal["text", "released"]
-"""`text` follows the paper, and the released code where it is silent; `released` follows the released settings."""
+Protocol = Literal["text", "released", "recommended"]
+"""`text` follows the paper, and the released code where it is silent; `released` follows the released settings;
+`recommended` has the settings that we would use ourselves."""
 
 
 def check_choices(settings: Any) -> None:

@@ -14,7 +14,7 @@ from idgnn.choices import Protocol, TaskName
 from idgnn.experiments.paper_models import BOTH, CONVS, PAPER, WALKS, Model
 from idgnn.experiments.readings import last
 from idgnn.experiments.spec import Spec, TrainJob, Variant
-from idgnn.experiments.table import Column
+from idgnn.experiments.table import Column, MakeSpecs
 from idgnn.graphs.sources import Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskSettings
@@ -23,6 +23,7 @@ from idgnn.training.run_settings import RunSettings, TrainOptions
 PROTOCOL_PHRASES: dict[Protocol, str] = {
     "text": "as we get it when we follow the {} of the paper",
     "released": "with the settings of the {} code",
+    "recommended": "with the settings that are {}",
 }
 """Each protocol in half a sentence, with a place for its name."""
 
@@ -79,7 +80,7 @@ class TaskColumn:
         ]
 
 
-def specs_of(table: str, columns: Sequence[TaskColumn]) -> Callable[[Protocol, Sequence[int]], list[Spec]]:
+def specs_of(table: str, columns: Sequence[TaskColumn]) -> MakeSpecs:
     """The runs of some columns, column by column."""
     return lambda protocol, seeds: [
         spec for column in columns if protocol in column.setups for spec in column.specs(table, protocol, seeds)
@@ -112,19 +113,7 @@ def released(
     smallest: int | None = None,
     min_nodes: int = 5,
 ) -> Setup:
-    """The settings of the released code: its networks and widths, and some graphs of each dataset.
-
-    Args:
-        task: What is predicted.
-        data: The dataset.
-        epochs: Epochs of training.
-        batch_size: Graphs of a step.
-        split: How the validation part is held out.
-        lr: Learning rate.
-        schedule: How it changes.
-        smallest: Number of the smallest graphs that are taken; unless given, all.
-        min_nodes: Graphs with fewer nodes are left out.
-    """
+    """The settings of the released code: its networks and widths, and of some datasets the smallest graphs alone."""
     settings = TaskSettings(name=task, split=split)
     kind = f"{data} graph" if (data, settings.level) == ("ENZYMES", "graph") else settings.level
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal
 
 from idgnn.choices import Protocol
@@ -76,7 +76,7 @@ class Spec:
     seed: int
     job: Job
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Equal for equal jobs, on every machine and in every process."""
         return key_of(self.job)
@@ -209,6 +209,9 @@ FIRST_DEFAULTS: dict[type, dict[str, Any]] = {
         "test": 0.0,
         "folds": 10,
         "fold": 0,
+        "inner": 0.0,
+        "error": "squared",
+        "patterns": (),
         "bins": 10,
         "pairs": 1000,
         "cutoff": 4,

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from idgnn.choices import Color
-from idgnn.identity.schedule import Messages, Round
-from idgnn.layers.aggregation import attention, gather_sum
+from idgnn.identity.schedule import Blocks, Messages, Round, TakesBlocks
+from idgnn.layers.aggregation import attention, attention_and_score, gather_sum
 from idgnn.layers.operator import Operator
 
 
@@ -62,23 +62,46 @@ class IdentityGAT(Operator):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
+    @property
+    def takes_blocks(self) -> TakesBlocks:
+        r"""A softmax over blocks and within them is the softmax, if all scores have the same :math:`\mathbf{h}_u`."""
+        return "plain"
+
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
         plain, colored = round_.split_by_color(x)
-        # a W h is one number a row and head: cheaper as (a W) h, and then of all rows and of both ends at once.
-        ends = torch.cat([self._towards(self.att_source, self.lin), self._towards(self.att_target, self.lin)])
-        scores = x @ ends.t()
-        gives = [scores[: round_.split, : self.heads]]
-        lin = self.lin_colored or self.lin
+        give, ask = self._scores(x)
+        gives, sent = [give[: round_.split]], self.lin(plain)
+        lin, blocks, scores = self.lin_colored or self.lin, round_.blocks, None
         if round_.has_color:
             gives.append(colored @ self._towards(self.att_source, lin).t())
-        asks = scores[:, self.heads :].index_select(0, round_.previous)  # [targets, heads]
-        alphas = attention(gives, asks, round_, self.negative_slope)
-        out = self._sum(self.lin(plain), round_.plain, alphas[0])
+        if blocks is not None:
+            values, scores = blocks.known or self._in_blocks(sent, gives[0], ask, blocks)
+            sent = torch.cat([sent, values])
+        asks = ask.index_select(0, round_.previous)  # [targets, heads]
+        alphas = attention(gives, asks, round_, self.negative_slope, scores)
+        out = self._sum(sent, round_.plain, alphas[0])
         if round_.has_color:
             out = self._sum(lin(colored), round_.colored, alphas[1], out)
         out = self.color_update(out, colored, round_)
         return out if self.bias is None else out + self.bias
+
+    def block_values(self, x: Tensor, blocks: Blocks) -> tuple[Tensor, Tensor]:
+        """Sums of messages, weighted by attention `[blocks, channels]`, and the scores together `[blocks, heads]`."""
+        return self._in_blocks(self.lin(x), *self._scores(x), blocks)
+
+    def _in_blocks(self, sent: Tensor, give: Tensor, ask: Tensor, blocks: Blocks) -> tuple[Tensor, Tensor]:
+        assert blocks.messages is not None
+        asks = ask.index_select(0, blocks.previous)
+        alpha, score = attention_and_score(give, asks, blocks.messages, self.negative_slope)
+        return self._sum(sent, blocks.messages, alpha), score
+
+    def _scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """What rows give to the scores of their plain messages, and add to those that they receive: `[rows, heads]`."""
+        # a W h is one number a row and head: cheaper as (a W) h, and then of both ends at once.
+        ends = torch.cat([self._towards(self.att_source, self.lin), self._towards(self.att_target, self.lin)])
+        give, ask = (x @ ends.t()).split(self.heads, dim=1)
+        return give, ask
 
     def _towards(self, att: Tensor, lin: nn.Linear) -> Tensor:
         """What the attention to each head makes of a state, before it is transformed: `[heads, in_channels]`."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from idgnn.choices import Color
-from idgnn.identity.schedule import Exchange, Messages, Round
+from idgnn.identity.schedule import Blocks, Exchange, Messages, Round, TakesBlocks
 from idgnn.layers.aggregation import gather_sum
 
 
@@ -43,6 +43,15 @@ class Operator(nn.Module, ABC):
     def sums(self) -> bool:
         """Whether it sums what :meth:`SumOperator.message` gives, so that rows may exchange messages."""
         return False
+
+    @property
+    def takes_blocks(self) -> TakesBlocks | None:
+        """Which rows may receive aggregates of blocks of messages (:mod:`idgnn.identity.blocks`), if any may."""
+        return None
+
+    def block_values(self, x: Tensor, blocks: Blocks) -> tuple[Tensor, ...]:
+        """The aggregates of blocks of plain messages, from the states of plain rows: each `[blocks, ...]`."""
+        raise NotImplementedError(f"{type(self).__name__} takes no blocks.")
 
     def edge_values(
         self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None, dtype: torch.dtype

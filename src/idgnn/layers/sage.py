@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from idgnn.choices import Aggregation, Color
-from idgnn.identity.schedule import Round
+from idgnn.identity.schedule import Blocks, Round, TakesBlocks
 from idgnn.layers.aggregation import gather_max
 from idgnn.layers.operator import SumOperator
 
@@ -54,6 +54,15 @@ class IdentitySAGE(SumOperator):
         """Means are sums, maxima are not."""
         return self.aggr != "max"
 
+    @property
+    def takes_blocks(self) -> TakesBlocks | None:
+        """The maximum of maxima is the maximum."""
+        return None if self.sums else "all"
+
+    def block_values(self, x: Tensor, blocks: Blocks) -> tuple[Tensor]:
+        """The maxima `[blocks, channels]`."""
+        return _maxima(self.message(x, False), blocks)
+
     def message(self, x: Tensor, colored: bool) -> Tensor:
         """`ReLU(W h + b)`."""
         return ((colored and self.lin_colored) or self.lin)(x).relu()
@@ -69,7 +78,15 @@ class IdentitySAGE(SumOperator):
         if self.sums:
             return super().direct(x, round_, weight)
         plain, colored = round_.split_by_color(x)
-        best = gather_max(self.message(plain, False), round_.plain)
+        sent = self.message(plain, False)
+        if round_.blocks is not None:
+            sent = torch.cat([sent, *(round_.blocks.known or _maxima(sent, round_.blocks))])
+        best = gather_max(sent, round_.plain)
         if round_.has_color:
             best = gather_max(self.message(colored, True), round_.colored, base=best)
         return self.conclude(best, x, colored, round_)
+
+
+def _maxima(sent: Tensor, blocks: Blocks) -> tuple[Tensor]:
+    assert blocks.messages is not None
+    return (gather_max(sent, blocks.messages),)

@@ -42,6 +42,11 @@ class ResultTable:
         found = {source for source, _, _ in self.cells}
         return [protocol for protocol in grid.PROTOCOLS if protocol in found]
 
+    @property
+    def all_sources(self) -> list[Source]:
+        """Published, unless its runs are small ones, and the protocols."""
+        return [source for source in SOURCES if source in self.protocols or (source == "published" and not self.quick)]
+
     def cell(self, source: Source, row: str, column: Column) -> Cell | None:
         """The cell of a row and column."""
         return self.cells.get((source, row, column.name))
@@ -102,6 +107,7 @@ def fill(table: Table, runs: Runs, records: Mapping[str, RunRecord], quick: bool
     """Computes the numbers of a table. Those of small runs are compared with nothing."""
     if quick:
         table, runs = replace(table, published={}), _of_quick(runs, records)
+    runs = _without_unused(runs, records)
     filled = ResultTable(table, {}, quick)
     for column in table.columns:
         for row in sorted(table.rows, key=lambda row: bool(row.best_of)):  # the best of a family comes after it
@@ -116,6 +122,12 @@ def fill(table: Table, runs: Runs, records: Mapping[str, RunRecord], quick: bool
                     status = best.status if best.mean is None else compare(best.mean, best.std, number, column)
                     filled.cells[protocol, row.name, column.name] = replace(best, published=number, status=status)
     return filled
+
+
+def _without_unused(runs: Runs, records: Mapping[str, RunRecord]) -> Runs:
+    """Without the recommended settings, which are beyond the paper, as long as none of their runs has a record."""
+    used = {spec.protocol for specs in runs.values() for spec in specs if spec.key in records}
+    return {place: specs for place, specs in runs.items() if place[0] != "recommended" or place[0] in used}
 
 
 def _of_quick(runs: Runs, records: Mapping[str, RunRecord]) -> Runs:

@@ -70,7 +70,20 @@ def split_labeled_queries(
 def split_ids(
     dataset: Dataset, settings: TaskSettings, seed: int, ids: list[int], classes: Tensor | None = None
 ) -> dict[str, list[int]]:
-    """Splits ids of graphs, nodes or pairs; with `classes` `[ids]`, folds have equal shares of each class."""
+    """Splits ids of graphs, nodes or pairs; with `classes` `[ids]`, folds have equal shares of each class.
+
+    With `settings.inner`, the training part of that is split again, and all else is left aside."""
+    parts = _outer_split(dataset, settings, seed, ids, classes)
+    if not settings.inner:
+        return parts
+    train = parts["train"]
+    inside = random_split(len(train), (1 - settings.inner, settings.inner), seed)
+    return {name: [train[i] for i in part.tolist()] for name, part in inside.items()}
+
+
+def _outer_split(
+    dataset: Dataset, settings: TaskSettings, seed: int, ids: list[int], classes: Tensor | None
+) -> dict[str, list[int]]:
     folds_come_with_it = settings.split == "folds" and len(dataset.provided_folds) > 0
     if settings.split == "provided" or folds_come_with_it:
         available = set(ids)

@@ -40,6 +40,10 @@ class LinkPrediction(Task):
                     f"split is {settings.split!r}, but {settings.name} holds out edges of a single graph at random. "
                     "Use split='random'."
                 )
+            if settings.inner:
+                raise ValueError(
+                    "inner splits graphs, but there is a single one. Leave it out, and use valid and test."
+                )
             shares = {"test": settings.test, "valid": settings.valid}
             parts = links_of_one_graph(dataset.graphs[0], shares, settings.supervision, generator, directed)
             graph_ids = {name: [0] for name in parts}

@@ -49,7 +49,7 @@ TABLE = Table(
             "best-gnn": (0.667, 0.002), "pgnn": (0.81, 0.013), "best-fast": (0.724, 0.015), "best-full": (0.886, 0.015),
         },
     },
-    ("text", "released"),
+    ("text", "released", "recommended"),
     expectations=(
         BetterThan(
             "beside-pgnn",
