@@ -216,8 +216,6 @@ FIRST_DEFAULTS: dict[type, dict[str, Any]] = {
         "pairs": 1000,
         "cutoff": 4,
         "supervision": 0.2,
-        "error": "squared",
-        "patterns": (),
     },
     ModelSettings: {
         "conv": "gcn",
