@@ -18,9 +18,10 @@ from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.run_settings import RunSettings, TrainOptions
 
-Variant = Literal["idgnn", "released", "walks", "both-directions", "pgnn", "root", "copy-sum"]
+Variant = Literal["idgnn", "released", "walks", "both-directions", "pgnn", "pgnn-original", "root", "copy-sum"]
 """Which network: the library's, that of the released code, ID-GNN-Fast with walk counts of pairs, ID-GNN-Full with both
-directions of a pair averaged, P-GNN, those of the expressiveness table that read the root or the sum over its copy."""
+directions of a pair averaged, P-GNN with fixed anchors, P-GNN as its authors have it, those of the expressiveness table
+that read the root or the sum over its copy. :data:`idgnn.experiments.networks.NETWORKS` has their builders."""
 
 GENERATED = {
     "ScaleFree": "9a626ef502ff",

@@ -32,6 +32,7 @@ _PEERS: dict[PeerName, str] = {
 _CHOSEN = "1-2-3-gnn-chosen"
 """The row of 1-2-3-GNN at the epoch that its authors choose; its runs are those of the other."""
 _ROWS: dict[str, str] = {**_PEERS, _CHOSEN: "1-2-3-GNN at the epoch of the lowest validation loss"}
+_PEER_OF: dict[str, PeerName] = {**{name: name for name in _PEERS}, _CHOSEN: "1-2-3-gnn"}
 _METRIC = "accuracy"
 
 
@@ -49,7 +50,7 @@ def _specs(protocol: Protocol, seeds: Sequence[int]) -> list[Spec]:
     peers = [
         Spec("table6", f"class-{name}", row, protocol, _SEED, PeerJob(peer_settings(peer, name), fold))
         for name in DATASETS
-        for row, peer in (*((each, each) for each in _PEERS), (_CHOSEN, "1-2-3-gnn"))
+        for row, peer in _PEER_OF.items()
         for fold in range(FOLDS)
     ]
     return networks + peers
