@@ -33,7 +33,8 @@ def measure_graph8c(arguments: Mapping[str, int | str], seed: int, device: str) 
         device: Where the networks run.
     """
     graphs = load(str(arguments["dataset"])).graphs[: int(arguments.get("graphs", 0)) or None]
-    batch: Any = Batch.from_data_list(list(graphs)).to(device)
+    batch: Any = Batch.from_data_list(list(graphs))
+    batch = batch.to(device)
     same, by_network = None, []
     for number in range(_NETWORKS):
         network = _network(str(arguments["identity"]), int(arguments["layers"]), _NETWORKS * seed + number)
