@@ -17,8 +17,15 @@ Aggregation = Literal["max", "mean", "sum"]
 Identity = Literal["full", "fast", "none"]
 """ID-GNN-Full, ID-GNN-Fast, or the plain GNN."""
 
-CycleScale = Literal["log", "counts", "walk"]
-"""Scale of closed-walk counts: logarithm, the counts themselves, or return probabilities of the random walk."""
+Color = Literal["message", "message+update"]
+"""What has second weights: the messages of colored rows (Eq. 3), or also what a colored row keeps of its own state."""
+
+CycleScale = Literal["standardized", "log", "counts", "walk"]
+"""Scale of closed-walk counts: logarithms with mean 0 and deviation 1 over the training graphs, logarithms, the counts
+themselves, or return probabilities of the random walk."""
+
+PairHeadName = Literal["mlp", "paper"]
+"""How pairs are read: by an MLP, or as in the paper, where one linear layer reads the pairs of ID-GNN-Full."""
 
 Level = Literal["node", "pair", "graph"]
 """What a prediction is about."""
@@ -64,8 +71,9 @@ Tracker = Literal["tensorboard", "wandb", "mlflow"]
 TableName = Literal["table1", "table2", "table3", "table4", "table5", "table6", "memory", "expressiveness"]
 """The tables of the paper, `"memory"` of its appendix; `"expressiveness"` is beyond the paper."""
 
-Protocol = Literal["text", "released"]
-"""`text` follows the paper, and the released code where it is silent; `released` follows the released settings."""
+Protocol = Literal["text", "released", "recommended"]
+"""`text` follows the paper, and the released code where it is silent; `released` follows the released settings;
+`recommended` has the settings that we would use ourselves."""
 
 
 def check_choices(settings: Any) -> None:

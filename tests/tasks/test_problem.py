@@ -1,5 +1,6 @@
 """From a dataset and a task to parts, queries and an objective."""
 
+from dataclasses import replace
 from typing import get_args
 
 import networkx as nx
@@ -150,6 +151,17 @@ def test_folds_hold_out_every_graph_once_with_the_classes_in_equal_shares():
         held += problem.graph_ids["valid"]
         assert problem.held_out["valid"].target.bincount().tolist() == [2, 2, 2]
     assert sorted(held) == list(range(30))
+
+
+def test_folds_that_come_with_a_dataset_are_kept():
+    folds = [{"train": torch.tensor([3, 1, 0]), "valid": torch.tensor([2])}, {"train": torch.tensor([2, 3])}]
+    folds[1]["valid"] = torch.tensor([5, 4])
+    dataset = Dataset("python", labeled("graph-classification", 6), provided_folds=folds)
+    task = TaskSettings(name="graph-classification", split="folds", folds=2)
+    for fold, (train, valid) in enumerate([([3, 1, 0], [2]), ([2, 3], [5, 4])]):
+        assert make_problem(dataset, replace(task, fold=fold)).graph_ids == {"train": train, "valid": valid}
+    with pytest.raises(ValueError, match="folds is 3, but python comes with 2 folds"):
+        make_problem(dataset, replace(task, folds=3))
 
 
 def test_the_provided_split_is_kept():

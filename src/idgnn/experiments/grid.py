@@ -9,7 +9,7 @@ from typing import get_args
 
 from idgnn.choices import Protocol
 from idgnn.experiments.execute import runs_alone
-from idgnn.experiments.spec import Spec, TrainJob
+from idgnn.experiments.spec import PeerJob, Spec, TrainJob
 from idgnn.experiments.tables import TABLES
 from idgnn.graphs.catalog import CATALOG
 from idgnn.training.run_settings import RunSettings
@@ -86,6 +86,10 @@ def quick(spec: Spec) -> Spec:
 
     It has another key, so that it never replaces the real one. Measurements are short and stay as they are.
     """
+    if isinstance(spec.job, PeerJob):
+        peer = spec.job.settings
+        small = replace(peer, epochs=max(peer.epochs // 100, 1), steps=peer.steps and 5, width=8)
+        return replace(spec, job=replace(spec.job, settings=small))
     if not isinstance(spec.job, TrainJob):
         return spec
     return replace(spec, job=replace(spec.job, settings=_small(spec.job.settings)))

@@ -7,14 +7,14 @@ the columns of a table hold one for each of their protocols.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from idgnn.choices import Protocol, TaskName
 from idgnn.experiments.paper_models import BOTH, CONVS, PAPER, WALKS, Model
 from idgnn.experiments.readings import last
 from idgnn.experiments.spec import Spec, TrainJob, Variant
-from idgnn.experiments.table import Column
+from idgnn.experiments.table import Column, MakeSpecs
 from idgnn.graphs.sources import Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskSettings
@@ -23,8 +23,13 @@ from idgnn.training.run_settings import RunSettings, TrainOptions
 PROTOCOL_PHRASES: dict[Protocol, str] = {
     "text": "as we get it when we follow the {} of the paper",
     "released": "with the settings of the {} code",
+    "recommended": "with the settings that are {}",
 }
 """Each protocol in half a sentence, with a place for its name."""
+PROTOCOLS_OF_PAPER: tuple[Protocol, ...] = ("text", "released")
+
+PAPER_NETWORK = ModelSettings(color="message", aggr="max", cycle_scale="log", pair_head="paper", symmetric=False)
+"""What the paper, or the released code, has; the defaults of the library are the settings that we recommend."""
 
 # Epochs between two shuffles of the graphs into batches: each batch is captured as a CUDA graph, which takes time.
 _RESHUFFLE_EVERY = 20
@@ -76,7 +81,7 @@ class TaskColumn:
         ]
 
 
-def specs_of(table: str, columns: Sequence[TaskColumn]) -> Callable[[Protocol, Sequence[int]], list[Spec]]:
+def specs_of(table: str, columns: Sequence[TaskColumn]) -> MakeSpecs:
     """The runs of some columns, column by column."""
     return lambda protocol, seeds: [
         spec for column in columns if protocol in column.setups for spec in column.specs(table, protocol, seeds)
@@ -91,7 +96,7 @@ def text(
     models += BOTH if task == "link-prediction" else ()
 
     def network(model: Model) -> tuple[ModelSettings, Variant]:
-        return ModelSettings(conv=model.conv, identity=model.identity), model.variant
+        return replace(PAPER_NETWORK, conv=model.conv, identity=model.identity), model.variant
 
     settings = TaskSettings(name=task, split=split)
     return Setup(data, settings, _training(task, epochs, batch_size), Selection(), models, network)
@@ -109,25 +114,14 @@ def released(
     smallest: int | None = None,
     min_nodes: int = 5,
 ) -> Setup:
-    """The settings of the released code: its networks and widths, and some graphs of each dataset.
-
-    Args:
-        task: What is predicted.
-        data: The dataset.
-        epochs: Epochs of training.
-        batch_size: Graphs of a step.
-        split: How the validation part is held out.
-        lr: Learning rate.
-        schedule: How it changes.
-        smallest: Number of the smallest graphs that are taken; unless given, all.
-        min_nodes: Graphs with fewer nodes are left out.
-    """
+    """The settings of the released code: its networks and widths, and of some datasets the smallest graphs alone."""
     settings = TaskSettings(name=task, split=split)
     kind = f"{data} graph" if (data, settings.level) == ("ENZYMES", "graph") else settings.level
 
     def network(model: Model) -> tuple[ModelSettings, Variant]:
         width = _RELEASED_WIDTHS[kind][model.identity == "full"][CONVS.index(model.conv)]
-        return ModelSettings(conv=model.conv, identity=model.identity, width=width, aggr="mean"), "released"
+        network = replace(PAPER_NETWORK, conv=model.conv, identity=model.identity, width=width, aggr="mean")
+        return network, "released"
 
     training = _training(task, epochs, batch_size, lr, schedule)
     selection = Selection(min_nodes, 0 if smallest is None else 200, smallest)
@@ -153,4 +147,5 @@ def _training(
         batch_size=batch_size,
         eval_every=max(epochs // 50, 1),
         reshuffle_every=1 if task == "link-prediction" else _RESHUFFLE_EVERY,  # its queries are new in every epoch
+        reestimate_batchnorm=False,
     )

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from idgnn.experiments.protocols import PAPER_NETWORK
 from idgnn.experiments.tables.table4 import CONTENDERS, PASSES
 from idgnn.graphs.load import load
 from idgnn.identity.ego import ego_networks
@@ -19,7 +20,6 @@ from idgnn.identity.schedule import whole
 from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import Predictor, make_predictor
 from idgnn.models.prepared import Prepared
-from idgnn.models.settings import ModelSettings
 from idgnn.tasks.labeled_queries import labeled_queries
 from idgnn.tasks.objective import Classes
 from idgnn.tasks.query_set import QuerySet, stack
@@ -55,7 +55,7 @@ def measure_run_time(arguments: Mapping[str, int | str], seed: int, device: str)
     calls: dict[str, Call] = {}
     for name in CONTENDERS:
         torch.manual_seed(seed)
-        settings = ModelSettings(conv="gcn", identity=_IDENTITY[name])
+        settings = replace(PAPER_NETWORK, conv="gcn", identity=_IDENTITY[name])
         model = make_predictor(settings, "graph", part.x.size(1), objective.num_outputs, None).to(device)
         models[name], calls[name] = model, _call(model, _ready(model, part, ego=name.endswith("-ego")), part, objective)
     result: dict[str, Any] = {

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from idgnn.choices import Protocol
 from idgnn.experiments.expectations import Expectation
 from idgnn.experiments.readings import Reading
-from idgnn.experiments.spec import Spec
+from idgnn.experiments.spec import MeasureJob, Spec
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,8 @@ class Published:
     std: float | None = None
 
 
+MakeSpecs = Callable[[Protocol, Sequence[int]], list[Spec]]
+"""The runs of a table under a protocol, for some seeds."""
 Numbers = Mapping[str, Mapping[str, Sequence[float]]]
 """By column of the runs and row: the mean, and the deviation if there is one."""
 
@@ -97,8 +99,7 @@ class Table:
     title: str
     rows: tuple[Row, ...]
     columns: tuple[Column, ...]
-    make_specs: Callable[[Protocol, Sequence[int]], list[Spec]]
-    """Its runs under one of its protocols, for some seeds."""
+    make_specs: MakeSpecs
     published: Numbers
     protocols: tuple[Protocol, ...] = ("text",)
     note: str = ""
@@ -125,3 +126,14 @@ class Table:
     def short_title(self) -> str:
         """`Table 2` of `Table 2: Graph properties`."""
         return self.title.partition(":")[0]
+
+
+def measurements(table: str, jobs: Mapping[str, MeasureJob], rows: Iterable[str]) -> MakeSpecs:
+    """A measurement for each column and seed, which the rows share."""
+    rows = tuple(rows)
+    return lambda protocol, seeds: [
+        Spec(table, column, row, protocol, seed, replace(job, seed=seed))
+        for column, job in jobs.items()
+        for seed in seeds
+        for row in rows
+    ]

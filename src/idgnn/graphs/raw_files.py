@@ -144,9 +144,9 @@ def _download(entry: CatalogEntry, root: Path) -> None:
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root, suffix=".part") as temporary:
         folder = Path(temporary)
-        if entry.group == "planetoid":
+        if entry.group in ("planetoid", "folds"):  # file by file
             for each in names:
-                download_url(f"{entry.source}/{Path(each).name}", str(folder), log=False)
+                download_url(f"{entry.source}/{each.removeprefix(f'{entry.folder}/')}", str(folder), log=False)
         else:
             archive = download_url(entry.source, str(folder), log=False)
             extract_zip(archive, str(folder), log=False)

@@ -101,6 +101,15 @@ def k_fold(labels_or_num: Tensor | int, folds: int = 10, seed: int = 0, stratifi
     ]
 
 
+def provided_fold(dataset: Dataset, folds: int, fold: int) -> Split:
+    """One of the folds that come with the dataset."""
+    if len(dataset.provided_folds) != folds:
+        raise ValueError(
+            f"folds is {folds}, but {dataset.name} comes with {len(dataset.provided_folds)} folds. Use that number."
+        )
+    return Split(dataset.provided_folds[fold])
+
+
 def provided(dataset: Dataset) -> Split:
     """The split that comes with the dataset: of its graphs, or of the nodes of its only graph by PyG's masks."""
     if dataset.provided_split:

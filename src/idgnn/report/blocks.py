@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
@@ -86,6 +85,7 @@ class Shown:
     text: str
     check: Check | None = None
     hint: str = ""  # the tooltip of the HTML page
+    counts: tuple[str, Protocol] | None = None  # the expectation and protocol for which the check counts
 
     @property
     def sign(self) -> str:
@@ -106,6 +106,11 @@ class Head:
     group: str = ""
 
 
+def heads(*titles: str) -> tuple[Head, ...]:
+    """Heads without groups."""
+    return tuple(map(Head, titles))
+
+
 @dataclass(frozen=True)
 class Line:
     """A row: its name, its cells, and its group of rows, if any."""
@@ -123,13 +128,17 @@ class Block:
     title: str
     caption: str
     corner: str
-    heads: tuple[Head, ...] = ()
-    lines: tuple[Line, ...] = ()
-    tallies: tuple[Tally, ...] = ()
+    heads: tuple[Head, ...]
+    lines: tuple[Line, ...]
 
-    def with_lines(self, heads: Iterable[str], lines: Iterable[Line], tallies: Iterable[Tally] = ()) -> Block:
-        """The same with this content."""
-        return replace(self, heads=tuple(map(Head, heads)), lines=tuple(lines), tallies=tuple(tallies))
+    @property
+    def tallies(self) -> list[Tally]:
+        """The checks of its cells, by what they count for."""
+        found = dict[tuple[str, Protocol], list[Check]]()
+        for cell in (cell for line in self.lines for cell in line.cells):
+            if cell.check is not None and cell.counts is not None:
+                found.setdefault(cell.counts, []).append(cell.check)
+        return [Tally(*counts, tuple(checks)) for counts, checks in found.items()]
 
     def head_groups(self) -> list[tuple[str, int]]:
         """The shared heads, and the number of columns of each."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import hypot
 
 from idgnn.choices import Protocol
 from idgnn.experiments.expectations import Comparison
+from idgnn.experiments.grid import PROTOCOLS
 from idgnn.experiments.table import Column
-from idgnn.report.blocks import Block, Check, Line, Shown, Tally, printed, reaches
-from idgnn.report.cells import Cell
+from idgnn.report.blocks import Block, Check, Line, Shown, heads, printed, reaches
+from idgnn.report.cells import Cell, best_cell
 from idgnn.report.results import ResultTable, Source
 
 _GAIN_CAPTION = (
@@ -56,10 +57,6 @@ class Gain:
             return None
         return printed(best.mean) - self.column.gain(printed(best.std or 0.0), 0.0)
 
-    def models(self) -> str:
-        """Which ID-GNN over which GNN."""
-        return " over ".join(filter(None, (_model(self.identity), _model(self.gnn))))
-
 
 def comparison_of(table: ResultTable) -> Comparison | None:
     """The families that a table compares, if any."""
@@ -67,18 +64,20 @@ def comparison_of(table: ResultTable) -> Comparison | None:
 
 
 def gains(table: ResultTable) -> list[dict[Source, Gain]]:
-    """For every column of a table that compares families: published and every protocol."""
-    comparison = comparison_of(table)
-    sources: list[Source] = [*([] if table.quick else ["published"]), *table.protocols]  # pyright: ignore
-    if comparison is None:
+    """For every column of a table that compares families: published and every protocol that it has."""
+    if (comparison := comparison_of(table)) is None:
         return []
-    return [{each: _gain(table, comparison, column, each) for each in sources} for column in table.table.columns]
-
-
-def _gain(table: ResultTable, comparison: Comparison, column: Column, source: Source) -> Gain:
-    gnns, identities = (comparison.over,), comparison.of
-    complete = (all(cell.complete for cell in table.column(source, column, each)) for each in (gnns, identities))
-    return Gain(column, source, table.best(source, column, gnns), table.best(source, column, identities), *complete)
+    gnns, identities, found = (comparison.over,), comparison.of, []
+    for column in table.table.columns:
+        by_source = dict[Source, Gain]()
+        for source in table.all_sources:
+            cells = [table.column(source, column, families) for families in (gnns, identities)]
+            if source == "published" or any(cells):
+                gnn, identity = (best_cell(each, column) for each in cells)
+                complete = (all(cell.complete for cell in each) for each in cells)
+                by_source[source] = Gain(column, source, gnn, identity, *complete)
+        found.append(by_source)
+    return found
 
 
 def gain_check(ours: Gain, published: Gain) -> Check | None:
@@ -95,46 +94,42 @@ def level_check(ours: Gain, published: Gain) -> Check | None:
 
 def gain_and_level(tables: Sequence[ResultTable]) -> list[Block]:
     """Two expectations: a row for each column of the tables that compare families."""
-
-    def shown_gain(gain: Gain, check: Check | None) -> Shown:
-        return Shown(_points(gain.gain) if gain.gain is not None else "not run", check, gain.models())
-
-    def shown_level(gain: Gain, check: Check | None) -> Shown:
-        return Shown(gain.identity.number if gain.identity else "not run", check, _model(gain.identity))
-
-    title = "Gain of the best ID-GNN over the best GNN"
-    gain = Block("gain", title, _GAIN_CAPTION, "column")
-    level = Block("level", "Level of the best ID-GNN", _LEVEL_CAPTION, "column")
-    needed_level = "{:.3f}".format
-    return [
-        _fill(gain, tables, shown_gain, lambda each: each.needed, _points, gain_check),
-        _fill(level, tables, shown_level, lambda each: each.needed_level, needed_level, level_check),
-    ]
-
-
-def _fill(
-    block: Block,
-    tables: Sequence[ResultTable],
-    shown: Callable[[Gain, Check | None], Shown],
-    needed: Callable[[Gain], float | None],
-    number: Callable[[float], str],
-    judge: Callable[[Gain, Gain], Check | None],
-) -> Block:
     found = [each for table in tables for each in gains(table)]
-    protocols = list[Protocol](dict.fromkeys(source for each in found for source in each if source != "published"))
-    lines, checks = list[Line](), {protocol: list[Check]() for protocol in protocols}
-    for by_source in found:
-        published = by_source["published"]
-        bound = needed(published)
-        cells = [Shown(""), Shown("")] if bound is None else [shown(published, None), Shown(number(bound))]
-        for protocol in protocols:
-            ours = by_source.get(protocol)
-            check = judge(ours, published) if ours else None
-            checks[protocol] += [check] if check is not None else []
-            cells.append(shown(ours, check) if ours else Shown(""))
-        lines.append(Line(published.column.title, tuple(cells), published.column.group))
-    tallies = (Tally(block.title, protocol, tuple(checks[protocol])) for protocol in protocols)
-    return block.with_lines(("published", "needed", *protocols), lines, tallies)
+    protocols: list[Protocol] = [each for each in PROTOCOLS if any(each in by_source for by_source in found)]
+    made = []
+    for name, title, caption, show, needed in (
+        ("gain", "Gain of the best ID-GNN over the best GNN", _GAIN_CAPTION, _shown_gain, _needed_gain),
+        ("level", "Level of the best ID-GNN", _LEVEL_CAPTION, _shown_level, _needed_level),
+    ):
+        lines = []
+        for by_source in found:
+            published = by_source["published"]
+            cells = [replace(show(published, published), check=None), Shown(needed(published))]
+            for protocol in protocols:
+                ours = by_source.get(protocol)
+                cells.append(replace(show(ours, published), counts=(title, protocol)) if ours else Shown(""))
+            lines.append(Line(published.column.title, tuple(cells), published.column.group))
+        made.append(Block(name, title, caption, "column", heads("published", "needed", *protocols), tuple(lines)))
+    return made
+
+
+def _shown_gain(gain: Gain, published: Gain) -> Shown:
+    models = " over ".join(filter(None, (_model(gain.identity), _model(gain.gnn))))
+    text = ("" if gain is published else "not run") if gain.gain is None else _points(gain.gain)
+    return Shown(text, gain_check(gain, published), models)
+
+
+def _needed_gain(published: Gain) -> str:
+    return "" if published.needed is None else _points(published.needed)
+
+
+def _shown_level(gain: Gain, published: Gain) -> Shown:
+    text = gain.identity.number if gain.identity else "" if gain is published else "not run"
+    return Shown(text, level_check(gain, published), _model(gain.identity))
+
+
+def _needed_level(published: Gain) -> str:
+    return "" if published.needed_level is None else f"{published.needed_level:.3f}"
 
 
 def _model(cell: Cell | None) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from idgnn.report import details
 from idgnn.report.blocks import VERDICT_SIGN
-from idgnn.report.cells import RULE, SIGN
+from idgnn.report.cells import RULE, SIGN, published_cell
 from idgnn.report.charts import gain_bars, panels
-from idgnn.report.details import details
 from idgnn.report.gains import gains
 from idgnn.report.ratios import ratios
 from idgnn.report.report import Report
@@ -63,7 +63,7 @@ def _render(template: str, report: Report, **content: Any) -> str:
     environment.filters |= {"md": escape_markdown, "tex": escape_latex, "anchor": _anchor, "unbroken": _unbroken}
     return environment.get_template(template).render(
         report=report, runs=runs_by_table(report.tables), ratios=ratios, rule=RULE, sign=SIGN,
-        verdict_sign=VERDICT_SIGN, **content,
+        verdict_sign=VERDICT_SIGN, published_cell=published_cell, **content,
     )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from statistics import median
 
 from idgnn.experiments.table import Column, Ratio
@@ -14,24 +13,22 @@ def ratios(table: ResultTable) -> Block | None:
     """Published and ours; None for tables without ratios."""
     if table.table.ratios is None:
         return None
-    heads, columns = list[Head](), table.table.columns
-    for column in columns:
-        heads += [Head("published", column.title)] if column.compared else []
-        heads.append(Head("ours", column.title))
-    lines = []
-    for ratio in table.table.ratios.lines:
-        cells = [cell for column in columns for cell in _cells(table, column, ratio)]
-        lines.append(Line(ratio.title, tuple(cells)))
-    runs = [run for cell in table.ours() for run in cell.runs if run.record is not None and run.record.result]
-    machines = sorted({run.record.machine.partition(",")[0] for run in runs if run.record})
+    columns = table.table.columns
+    heads = [Head(title, column.title) for column in columns for title in (*["published"] * column.compared, "ours")]
+    lines = [
+        Line(ratio.title, tuple(cell for column in columns for cell in _cells(table, column, ratio)))
+        for ratio in table.table.ratios.lines
+    ]
+    records = (run.record for cell in table.ours() for run in cell.runs)
+    machines = sorted({record.machine.partition(",")[0] for record in records if record is not None and record.result})
     caption = table.table.ratios.caption + (f" Ours: {' and '.join(machines)}." if machines else "")
-    return replace(Block(f"{table.table.name}-ratios", "Ratios", caption, ""), heads=tuple(heads), lines=tuple(lines))
+    return Block(f"{table.table.name}-ratios", "Ratios", caption, "", tuple(heads), tuple(lines))
 
 
 def _cells(table: ResultTable, column: Column, ratio: Ratio) -> list[Shown]:
     """The published one, where the column has them, and the median of ours over the runs that both rows share."""
     assert table.table.ratios is not None
-    read, cell = table.table.ratios.read, table.cell("text", ratio.first, column)
+    read, cell = table.table.ratios.read, table.cell(table.table.protocols[0], ratio.first, column)
     ours = []
     for run in cell.runs if cell else ():
         if run.record is not None and run.record.result is not None:

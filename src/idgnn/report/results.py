@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from idgnn.choices import Protocol
 from idgnn.experiments import grid
+from idgnn.experiments.protocols import PROTOCOLS_OF_PAPER
 from idgnn.experiments.spec import RunRecord, Spec
 from idgnn.experiments.table import Column, Row, Table
 from idgnn.report.cells import Cell, best_cell, compare, make_cell, published_cell
@@ -41,6 +42,11 @@ class ResultTable:
         """Those that have a cell."""
         found = {source for source, _, _ in self.cells}
         return [protocol for protocol in grid.PROTOCOLS if protocol in found]
+
+    @property
+    def all_sources(self) -> list[Source]:
+        """Published, unless its runs are small ones, and the protocols."""
+        return [source for source in SOURCES if source in self.protocols or (source == "published" and not self.quick)]
 
     def cell(self, source: Source, row: str, column: Column) -> Cell | None:
         """The cell of a row and column."""
@@ -102,6 +108,7 @@ def fill(table: Table, runs: Runs, records: Mapping[str, RunRecord], quick: bool
     """Computes the numbers of a table. Those of small runs are compared with nothing."""
     if quick:
         table, runs = replace(table, published={}), _of_quick(runs, records)
+    runs = _without_unused(runs, records)
     filled = ResultTable(table, {}, quick)
     for column in table.columns:
         for row in sorted(table.rows, key=lambda row: bool(row.best_of)):  # the best of a family comes after it
@@ -116,6 +123,12 @@ def fill(table: Table, runs: Runs, records: Mapping[str, RunRecord], quick: bool
                     status = best.status if best.mean is None else compare(best.mean, best.std, number, column)
                     filled.cells[protocol, row.name, column.name] = replace(best, published=number, status=status)
     return filled
+
+
+def _without_unused(runs: Runs, records: Mapping[str, RunRecord]) -> Runs:
+    """Without protocols beyond the paper, as long as none of their runs has a record."""
+    used = {spec.protocol for specs in runs.values() for spec in specs if spec.key in records}
+    return {place: specs for place, specs in runs.items() if place[0] in PROTOCOLS_OF_PAPER or place[0] in used}
 
 
 def _of_quick(runs: Runs, records: Mapping[str, RunRecord]) -> Runs:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from idgnn.experiments.spec import RunRecord
-from idgnn.report.blocks import Block, Head, Line, Shown
+from idgnn.experiments.table import Column
+from idgnn.report.blocks import Block, Head, Line, Shown, heads
 from idgnn.report.cells import Cell
-from idgnn.report.gains import comparison_of, gains
-from idgnn.report.results import SOURCES, ResultTable, Source
+from idgnn.report.gains import comparison_of
+from idgnn.report.results import SOURCES, ResultTable
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def runs_by_table(tables: Sequence[ResultTable]) -> Block:
             cells.append(Shown(f"{finished:,} of {len(records):,}" if records else ""))
         lines.append(Line(table.title, tuple(cells)))
     caption = "Tables may share runs; a shared run is run once."
-    return Block("runs", "Runs", caption, "table").with_lines(protocols, lines)
+    return Block("runs", "Runs", caption, "table", heads(*protocols), tuple(lines))
 
 
 def _machines(records: Sequence[RunRecord]) -> tuple[Machine, ...]:
@@ -121,6 +122,7 @@ def _machine(machine: Machine) -> str:
     return f"{machine.name} ({machine.runs:,} run{'s' * (machine.runs != 1)}{beside}, {machine.hours:,.1f} hours)"
 
 
+_KINDS = ("GNN", "ID-GNN", "beyond the paper")
 _BEST_CAPTION = (
     "The best of the four GNNs, of the eight ID-GNNs of the paper, and of the models beyond it: means over the seeds "
     "that finished."
@@ -129,32 +131,28 @@ _BEST_CAPTION = (
 
 def best_networks(tables: Sequence[ResultTable]) -> Block | None:
     """The tables that compare families at a glance: a row for each column; None without such tables."""
-    compared = [table for table in tables if comparison_of(table)]
-    if not compared:
-        return None
-    heads: list[tuple[Source, str]] = []
-    for source in SOURCES:
-        if any(source in each for table in compared for each in gains(table)):
-            beyond = any(_beyond(table, source) for table in compared)
-            heads.extend((source, title) for title in ("GNN", "ID-GNN", *["beyond the paper"] * beyond))
-    lines = []
-    for table in compared:
-        for by_source in gains(table):
-            column = next(iter(by_source.values())).column
-            cells = dict[tuple[Source, str], Cell | None]()
-            for source, gain in by_source.items():
-                families = {row.family for row in table.table.rows if row.beyond}
-                cells[source, "GNN"], cells[source, "ID-GNN"] = gain.gnn, gain.identity
-                cells[source, "beyond the paper"] = table.best(source, column, families)
-            lines.append(Line(column.title, tuple(_mean(cells.get(head)) for head in heads), column.group))
-    notes = dict.fromkeys(comparison.note for table in compared if (comparison := comparison_of(table)))
-    block = Block("best", "The best of each kind", " ".join((_BEST_CAPTION, *notes)), "column", lines=tuple(lines))
-    return replace(block, heads=tuple(Head(title, source) for source, title in heads))
-
-
-def _beyond(table: ResultTable, source: Source) -> bool:
-    rows = {row.name for row in table.table.rows if row.beyond}
-    return any(where == source and row in rows for where, row, _ in table.cells)
+    found, notes = list[tuple[Column, dict[Head, Cell | None]]](), dict[str, None]()
+    for table in tables:
+        if (comparison := comparison_of(table)) is None:
+            continue
+        beyond = tuple(row.family for row in table.table.rows if row.beyond)
+        kinds = dict(zip(_KINDS, ((comparison.over,), comparison.of, beyond), strict=True))
+        notes[comparison.note] = None
+        for column in table.table.columns:
+            best = {
+                Head(kind, source): table.best(source, column, families)
+                for source in SOURCES
+                for kind, families in kinds.items()
+                if table.column(source, column, families)
+            }
+            found.append((column, best))
+    every = [Head(kind, source) for source in SOURCES for kind in _KINDS]
+    shown = tuple(head for head in every if any(head in best for _, best in found))
+    lines = tuple(
+        Line(column.title, tuple(_mean(best.get(head)) for head in shown), column.group) for column, best in found
+    )
+    caption = " ".join((_BEST_CAPTION, *notes))
+    return Block("best", "The best of each kind", caption, "column", shown, lines) if lines else None
 
 
 def _mean(cell: Cell | None) -> Shown:

@@ -17,14 +17,8 @@ from idgnn.report.report import Report
 from idgnn.report.results import ResultTable
 
 _STYLE: dict[Status, str] = {
-    "better": "blue",
-    "within": "",
-    "worse": "yellow",
-    "alone": "",
-    "missing": "dim",
-    "failed": "red",
-    "published": "dim",
-}
+    "better": "blue", "worse": "yellow", "missing": "dim", "failed": "red", "published": "dim"
+}  # fmt: skip
 _VERDICT_STYLE: dict[Verdict, str] = {"holds": "green", "does not hold": "red", "not run": "dim"}
 
 
@@ -88,9 +82,10 @@ def _numbers(table: ResultTable, group: str, columns: Sequence[Column]) -> Grid:
 def _cell(cell: Cell | None, mark: str) -> Text:
     if cell is None:
         return Text("")
-    style = f"{_STYLE[cell.status]}{' bold' * bool(mark)}{' underline' * (mark == 'column')}".strip()
+    color = _STYLE.get(cell.status, "")
+    style = f"{color}{' bold' * bool(mark)}{' underline' * (mark == 'column')}".strip()
     text = Text(cell.number.replace(" ", "") if cell.mean is not None else cell.number, style=style)
-    return text.append(f" {cell.sign} {cell.share and f'({cell.share})'}".rstrip(), style=_STYLE[cell.status])
+    return text.append(f" {cell.sign} {cell.share and f'({cell.share})'}".rstrip(), style=color)
 
 
 def plain(report: Report, width: int = 120) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from idgnn.graphs.dataset import Dataset
-from idgnn.graphs.splits import Split, k_fold, provided, random_split
+from idgnn.graphs.splits import Split, k_fold, provided, provided_fold, random_split
 from idgnn.tasks.query_set import QuerySet, stack
 from idgnn.tasks.task_settings import TaskSettings
 
@@ -70,10 +70,25 @@ def split_labeled_queries(
 def split_ids(
     dataset: Dataset, settings: TaskSettings, seed: int, ids: list[int], classes: Tensor | None = None
 ) -> dict[str, list[int]]:
-    """Splits ids of graphs, nodes or pairs; with `classes` `[ids]`, folds have equal shares of each class."""
-    if settings.split == "provided":
+    """Splits ids of graphs, nodes or pairs; with `classes` `[ids]`, folds have equal shares of each class.
+
+    With `settings.inner`, the training part of that is split again, and all else is left aside."""
+    parts = _outer_split(dataset, settings, seed, ids, classes)
+    if not settings.inner:
+        return parts
+    train = parts["train"]
+    inside = random_split(len(train), (1 - settings.inner, settings.inner), seed)
+    return {name: [train[i] for i in part.tolist()] for name, part in inside.items()}
+
+
+def _outer_split(
+    dataset: Dataset, settings: TaskSettings, seed: int, ids: list[int], classes: Tensor | None
+) -> dict[str, list[int]]:
+    folds_come_with_it = settings.split == "folds" and len(dataset.provided_folds) > 0
+    if settings.split == "provided" or folds_come_with_it:
         available = set(ids)
-        parts = {name: [i for i in part.tolist() if i in available] for name, part in provided(dataset).items()}
+        found = provided_fold(dataset, settings.folds, settings.fold) if folds_come_with_it else provided(dataset)
+        parts = {name: [i for i in part.tolist() if i in available] for name, part in found.items()}
         if not parts.get("ambiguous", True):  # few graphs are: a selection may have none
             del parts["ambiguous"]
         if "train" not in parts or len(parts) < 2 or not all(parts.values()):

@@ -55,6 +55,8 @@ class Problem:
     """For each part, the graphs of the dataset that are in it."""
     classes: tuple[str, ...] | None = None
     """The names of the classes, if they have any."""
+    symmetric: bool = False
+    """Whether pairs have no direction."""
 
     @property
     def in_channels(self) -> int:
@@ -85,7 +87,15 @@ def make_problem(dataset: Dataset, settings: TaskSettings, seed: int = 0) -> Pro
                 OneClassWarning,
                 stacklevel=2,
             )
-    return Problem(settings.level, objective, parts["train"], held_out, graph_ids, task.class_names(dataset, settings))
+    return Problem(
+        settings.level,
+        objective,
+        parts["train"],
+        held_out,
+        graph_ids,
+        task.class_names(dataset, settings),
+        task.symmetric(dataset),
+    )
 
 
 def objective_from_dict(values: Mapping[str, Any]) -> Objective:

@@ -19,9 +19,11 @@ class TaskOptions:
     test: float = 0.0
     """Share that is held out for testing."""
     folds: int = 10
-    """With split=folds: number of folds, stratified by class."""
+    """With split=folds: number of folds, stratified by class; datasets with published folds use those."""
     fold: int = 0
     """With split=folds: the fold that is held out."""
+    inner: float = 0.0
+    """To choose settings: share of the training part that is held out in place of the validation part."""
     bins: int = 10
     """Quantile bins of clustering coefficients; bins with equal limits are merged."""
     pairs: int = 1000
@@ -38,7 +40,7 @@ class TaskOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "patterns", tuple(self.patterns))  # a list if it was read from a file
         check_choices(self)
-        check_numbers(self, ("valid", "test", "supervision"))
+        check_numbers(self, ("valid", "test", "supervision", "inner"))
         check_counts(self, ("fold",), least=0)
         check_counts(self, ("folds",), least=2)
         check_counts(self, ("bins", "pairs", "cutoff"))
@@ -47,6 +49,8 @@ class TaskOptions:
                 f"valid is {self.valid} and test is {self.test}, expected shares above 0 (test: 0 or above) that leave "
                 "something to train on, for example valid=0.2, test=0."
             )
+        if not 0 <= self.inner < 1:
+            raise ValueError(f"inner is {self.inner}, expected a share from 0 to below 1, for example 0.2.")
         if not 0 < self.supervision < 1:
             raise ValueError(f"supervision is {self.supervision}, expected a share between 0 and 1, for example 0.2.")
         if self.fold >= self.folds:

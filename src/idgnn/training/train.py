@@ -147,9 +147,9 @@ def _train(
     objective = problem.objective
     level, outputs = problem.level, objective.num_outputs
     if wrapped is None:
-        model = make_predictor(settings.model, level, problem.in_channels, outputs, problem.edge_dim)
+        model = make_predictor(settings.model, level, problem.in_channels, outputs, problem.edge_dim, problem.symmetric)
     else:
-        model = wrapped_predictor(wrapped, level, outputs, _first_graph(problem.train))
+        model = wrapped_predictor(wrapped, level, outputs, _first_graph(problem.train), problem.symmetric)
     record = _record(dataset, problem)
     if isinstance(settings.data, FileSource):
         _warn_of_unused_edge_data(problem, model)
