@@ -23,8 +23,8 @@ _WIDTH, _NETWORKS = 32, 8  # a pair counts as distinguished if one of the networ
 def measure_graph8c(arguments: Mapping[str, int | str], seed: int, device: str) -> dict[str, Any]:
     """The pairs of graphs to which all of some networks with random weights give the same sum of node embeddings.
 
-    BatchNorm takes its statistics over all graphs: with its initial statistics, untrained networks leave many more pairs
-    than exact refinement does (2,008 in place of 501 by one plain network with 3 layers; refinement leaves 478).
+    BatchNorm takes its statistics over all graphs: with its initial ones, untrained networks leave many more pairs than
+    exact refinement does (2,008 in place of 501 by one plain network with 3 layers; refinement leaves 478).
 
     Args:
         arguments: `dataset`; `identity`, as of an :class:`idgnn.IDGNN`, or `"copy"` for ID-GNN-Full that sums over the
