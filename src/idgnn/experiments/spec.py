@@ -136,7 +136,7 @@ def job_as_dict(job: Job) -> dict[str, Any]:
     if isinstance(job, MeasureJob):
         made: dict[str, Any] = {"measure": job.name, "arguments": dict(job.arguments), "seed": job.seed}
     elif isinstance(job, PeerJob):
-        made = {"peer": asdict(job.settings), "seed": job.seed}
+        made = {"peer": _changed(job.settings), "seed": job.seed}
     else:
         settings = job.settings
         training = {name: value for name, value in _changed(settings.training).items() if name not in _WHERE_IT_RUNS}
@@ -252,6 +252,24 @@ FIRST_DEFAULTS: dict[type, dict[str, Any]] = {
         "compile": False,
     },
     Selection: {"min_nodes": 0, "min_edges": 0, "smallest": None},
+    PeerSettings: {
+        "batches": "shuffled",
+        "steps": None,
+        "loss": "mean",
+        "schedule": "step",
+        "decay": 1.0,
+        "every": 20,
+        "min_lr": 0.0,
+        "validate": False,
+        "width": 64,
+        "dropout": 0.0,
+        "pool": "sum",
+        "pattern": "cycle",
+        "pattern_size": 6,
+        "neighbors": "malkin",
+        "precision": "float32",
+        "folds": 10,
+    },
 }
 """The defaults when the first records were written, and of options that came later the values that change nothing.
 
