@@ -63,7 +63,9 @@ def test_the_plan_takes_hubs_where_it_pays_and_the_counts_stay_the_same():
             plan = plan_hubs(edge_index, num_nodes, 7, 2**30)
             assert 0 < plan.num_hubs < num_nodes
             assert torch.equal(cycle_counts(edge_index, num_nodes, 7), plain)
-    matrix = torch.zeros(num_nodes, num_nodes, dtype=torch.float64).index_put_(tuple(edge_index), torch.ones(()).double(), True)
+    matrix = torch.zeros(num_nodes, num_nodes, dtype=torch.float64).index_put_(
+        tuple(edge_index), torch.ones(()).double(), True
+    )
     assert torch.equal(plain[:, 6], torch.linalg.matrix_power(matrix, 7).diagonal())
 
 
