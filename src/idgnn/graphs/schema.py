@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from idgnn.graphs.sources import Missing
+
 
 @dataclass(frozen=True)
 class ColumnSchema:
@@ -21,11 +23,15 @@ class ColumnSchema:
     categories: tuple[str, ...] | None = None
     mean: float = 0.0
     scale: float = 1.0
+    missing: Missing = "error"
+    """What becomes of a number that is not there; `indicator` adds a second number, 1 where it is not there."""
 
     @property
     def width(self) -> int:
         """How many numbers it becomes."""
-        return 1 if self.categories is None else len(self.categories)
+        if self.categories is not None:
+            return len(self.categories)
+        return 2 if self.missing == "indicator" else 1
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class Schema:
     label: ColumnSchema | None = None
     """The label: its categories are the classes, in the order of their numbers; without any it is a quantity."""
     label_of: str | None = None
-    """`"node"` or `"graph"`: what has the label."""
+    """`"node"`, `"graph"` or `"pair"`: what has the label."""
     weighted: bool = False
     """Whether the edges have a column `weight`, which becomes `edge_weight`."""
     directed: bool = False
@@ -81,21 +87,25 @@ def fit_standardization(schema: Schema, x: Tensor, edge_attr: Tensor | None) -> 
 def standardize(columns: Sequence[ColumnSchema], values: Tensor) -> Tensor:
     """Features `[rows, sum of the widths]` that are still as in the files, with numbers as `(number - mean) / scale`.
 
-    Networks learn badly from large numbers. Categories stay 0 or 1.
+    Networks learn badly from large numbers. Categories stay 0 or 1, and NaN, a number that is not there, becomes 0: the
+    mean.
     """
-    parts = [
-        part if column.categories is not None else ((part.double() - column.mean) / column.scale).float()
-        for column, part in zip(columns, _split(columns, values), strict=True)
-    ]
+    parts = []
+    for column, part in zip(columns, _split(columns, values), strict=True):
+        if column.categories is None:
+            number = ((part[:, :1].double() - column.mean) / column.scale).float().nan_to_num(nan=0.0)
+            part = torch.cat([number, part[:, 1:]], dim=1)
+        parts.append(part)
     return torch.cat(parts, dim=1)
 
 
 def _fitted(columns: Sequence[ColumnSchema], values: Tensor) -> tuple[ColumnSchema, ...]:
-    """Mean and scale of each column of numbers; the scale of numbers that are all equal is 1."""
+    """Mean and scale of each column of numbers, NaN aside; the scale of numbers that are all equal is 1."""
     fitted = []
     for column, part in zip(columns, _split(columns, values.double()), strict=True):
-        if column.categories is None and part.numel():
-            column = replace(column, mean=part.mean().item(), scale=part.std(correction=0).item() or 1.0)
+        known = part[:, 0][~part[:, 0].isnan()]
+        if column.categories is None and known.numel():
+            column = replace(column, mean=known.mean().item(), scale=known.std(correction=0).item() or 1.0)
         fitted.append(column)
     return tuple(fitted)
 
