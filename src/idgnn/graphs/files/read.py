@@ -79,7 +79,7 @@ def read_files(source: FileSource, schema: Schema | None = None, *, quantity: bo
             raise ValueError(f"{table.path} has no edges and no nodes. Add some, or list its nodes in a node table.")
     if schema.label is not None and schema.label.categories == ():
         raise ValueError(f"the label {schema.label.name!r} is empty everywhere. Fill in the known ones.")
-    _warn_of_duplicates(source.edges, graphs)
+    _warn_of_duplicates(source.edges, graphs, directed)
     return Dataset(source.edges.resolve().name if folder else name_and_kind(source.edges)[0], graphs, schema)
 
 
@@ -203,24 +203,16 @@ def _both_directions(ends: Tensor, row: Tensor, num_nodes: int) -> tuple[Tensor,
     many edges as the file has in the direction that it has more of.
     """
     source, target = ends
-    ahead, back = source * num_nodes + target, target * num_nodes + source
-    known = torch.cat([ahead, back]).unique(return_inverse=True)[1]
-    place, other = known[: row.numel()], known[row.numel() :]  # ids of the pairs of ends: of an edge, of its reverse
-    times = _nth(place)
-    largest = int(times.max()) + 1 if times.numel() else 1
-    there = torch.isin(other * largest + times, place * largest + times)
-    missing = (source != target) & ~there
+    pair = torch.minimum(source, target) * num_nodes + torch.maximum(source, target)
+    key, order = (2 * pair + (source > target)).sort(stable=True)  # the two directions of a pair are neighbors
+    kind, number, times = torch.unique_consecutive(key, return_inverse=True, return_counts=True)
+    reverse = torch.zeros_like(times)  # how many edges go the other way
+    both = ((kind[1:] == kind[:-1] + 1) & (kind[:-1] % 2 == 0)).nonzero().flatten()
+    reverse[both], reverse[both + 1] = times[both + 1], times[both]
+    nth = torch.arange(row.numel()) - (times.cumsum(0) - times)[number]  # among the edges with the same ends
+    alone = order[nth >= reverse[number]].sort().values
+    missing = alone[source[alone] != target[alone]]
     return torch.cat([ends, ends.flip(0)[:, missing]], dim=1), torch.cat([row, row[missing]])
-
-
-def _nth(values: Tensor) -> Tensor:
-    """For each value how many equal ones come before it."""
-    order = values.argsort(stable=True)
-    ordered = values[order]
-    first = torch.searchsorted(ordered, ordered)
-    nth = torch.empty_like(order)
-    nth[order] = torch.arange(order.numel()) - first
-    return nth
 
 
 def _add_graph_labels(graphs: dict[str, Data], tables: SourceTables, label: ColumnSchema, bad: list[BadRow]) -> None:
@@ -235,11 +227,15 @@ def _add_graph_labels(graphs: dict[str, Data], tables: SourceTables, label: Colu
         graph.y = y.get(name, torch.tensor([unknown(label)], dtype=dtype))
 
 
-def _warn_of_duplicates(path: Path, graphs: Sequence[Data]) -> None:
+def _warn_of_duplicates(path: Path, graphs: Sequence[Data], directed: bool) -> None:
     every, repeats = sum(graph.num_edges for graph in graphs), 0
     for graph in graphs:
         assert graph.edge_index is not None and graph.num_nodes is not None
-        repeats += num_repeated_edges(graph.edge_index, graph.num_nodes)
+        edges, times = graph.edge_index, 1
+        if not directed:  # both directions are alike
+            repeats += num_repeated_edges(edges[:, edges[0] == edges[1]], graph.num_nodes)
+            edges, times = edges[:, edges[0] < edges[1]], 2
+        repeats += times * num_repeated_edges(edges, graph.num_nodes)
     if repeats:
         warnings.warn(
             f"some edges of {path} are there more than once ({repeats:,} of {every:,} entries are "

@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from idgnn.graphs.files.headers import PAIRS, HeaderHints, names_of_edges, names_of_rows
 from idgnn.graphs.files.text import BadRow, name_and_kind
@@ -124,30 +126,39 @@ def read_graph_table(path: Path, bad: list[BadRow], hints: HeaderHints, known: C
 
 def nodes_of_edges(edges: EdgeTable) -> NodeTable:
     """The nodes of graphs without a node table: sorted if all are whole numbers, or else as they first appear."""
-    nodes: list[str] = []
-    graphs: list[np.ndarray] = [np.zeros(0, np.int64)]
     codes, every = edges.ends
+    nodes, graphs = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    value = _whole_numbers(every)
     for number, rows in enumerate(edges.rows_of_graphs().values()):
-        mentioned = codes[:, rows].T.ravel()  # source, target, source, target, ...
-        names = [every[code] for code in _first_mentions(mentioned)]
-        if all(len(name) <= LONGEST_WHOLE_NUMBER and name.removeprefix("-").isdecimal() for name in names):
-            names.sort(key=int)
-        nodes += names
-        graphs.append(np.full(len(names), number))
+        found = _first_mentions(codes[:, rows].T.ravel())  # source, target, source, target, ...
+        if value is not None:
+            found = found[np.argsort(value[found], kind="stable")]
+        elif len(edges.graph.distinct) > 1 and (few := _whole_numbers([every[code] for code in found])) is not None:
+            found = found[np.argsort(few, kind="stable")]
+        nodes.append(found)
+        graphs.append(np.full(found.size, number))
     # The lines are never shown: no row of a table without columns is bad.
+    node = TextColumn(np.concatenate(nodes), every)
     graph = TextColumn(np.concatenate(graphs), edges.graph.distinct)
-    lines = range(1, len(nodes) + 1)
-    return NodeTable(path=edges.path, lines=lines, columns={}, node=TextColumn.of(nodes), graph=graph)
+    return NodeTable(path=edges.path, lines=range(1, len(node) + 1), columns={}, node=node, graph=graph)
 
 
-def _first_mentions(codes: np.ndarray) -> list[int]:
+def _whole_numbers(names: list[str]) -> np.ndarray | None:
+    """The numbers that names are, if all of them are whole numbers of 64 bits."""
+    cells = pa.array(names, pa.string())
+    if not pc.all(pc.match_substring_regex(cells, rf"^-?[0-9]{{1,{LONGEST_WHOLE_NUMBER}}}$")).as_py():
+        return None
+    return cells.cast(pa.int64()).to_numpy()
+
+
+def _first_mentions(codes: np.ndarray) -> np.ndarray:
     """The different codes in the order in which they first appear: linear in their number and the largest of them."""
     if codes.size * 8 < (int(codes.max()) if codes.size else 0):  # one small graph of many
-        return list(dict.fromkeys(codes.tolist()))
+        return np.array(list(dict.fromkeys(codes.tolist())), np.int64)
     first = np.full(int(codes.max()) + 1 if codes.size else 0, codes.size)
     first[codes[::-1]] = np.arange(codes.size)[::-1]  # of equal codes, the last one written is the first
     place = np.sort(first)
-    return codes[place[: np.searchsorted(place, codes.size)]].tolist()
+    return codes[place[: np.searchsorted(place, codes.size)]]
 
 
 def _take(columns: dict[str, TextColumn], *names: str) -> TextColumn | None:
