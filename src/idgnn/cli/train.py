@@ -35,7 +35,7 @@ class Train:
     dataset: tyro.conf.Positional[Name] = None
     """A dataset by name; idgnn data lists them."""
     task: TaskName | None = None
-    """What is predicted; the pairs of pair-classification come from Python alone."""
+    """What is predicted."""
     seeds: tuple[int, ...] = (0,)
     """A run for each of them."""
     runs: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs")

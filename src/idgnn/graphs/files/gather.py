@@ -125,10 +125,10 @@ def _check_graphs(tables: SourceTables, bad: list[BadRow]) -> None:
                 bad.append(BadRow(table.path, table.lines[rows[0]], what))
             first.add(graph)
     seen: set[str] = set()
-    for line, code in zip(listed.lines, listed.graph.codes.tolist(), strict=True):
-        graph = listed.graph.distinct[code]
+    for row, graph in enumerate(listed.graph.cells()):
         if graph and graph not in first:
-            bad.append(BadRow(listed.path, line, f"graph {graph!r} is unknown: no edge and no node belongs to it"))
+            what = f"graph {graph!r} is unknown: no edge and no node belongs to it"
+            bad.append(BadRow(listed.path, listed.lines[row], what))
         if graph in seen:
-            bad.append(BadRow(listed.path, line, f"graph {graph!r} has a row already"))
+            bad.append(BadRow(listed.path, listed.lines[row], f"graph {graph!r} has a row already"))
         seen.add(graph)

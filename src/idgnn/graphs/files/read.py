@@ -17,6 +17,7 @@ from idgnn.graphs.files.columns import check_schema, features, find_schema, labe
 from idgnn.graphs.files.gather import SourceTables, gather
 from idgnn.graphs.files.tables import EdgeTable, NodeTable
 from idgnn.graphs.files.text import BadRow, BadRows, name_and_kind
+from idgnn.graphs.files.text_column import TextColumn
 from idgnn.graphs.schema import ColumnSchema, Schema
 from idgnn.graphs.sources import FileSource
 from idgnn.graphs.structure import num_repeated_edges
@@ -117,7 +118,7 @@ def _nodes(
             graph.edge_weight = torch.zeros(0)
         if y is not None:
             graph.y = y[index]
-        graph.node_name = [table.node.distinct[code] for code in table.node.codes[rows].tolist()]
+        graph.node_name = TextColumn(table.node.codes[rows], table.node.distinct).cells()
         graph.graph_name = name
         graphs[name] = graph
         if len(set(graph.node_name)) < len(rows):
@@ -220,8 +221,7 @@ def _add_graph_labels(graphs: dict[str, Data], tables: SourceTables, label: Colu
         return
     y: dict[str, Tensor] = {}
     for table in tables.graphs:
-        names = (table.graph.distinct[code] for code in table.graph.codes.tolist())
-        y |= dict(zip(names, labels(label, table, bad).split(1), strict=True))
+        y |= dict(zip(table.graph.cells(), labels(label, table, bad).split(1), strict=True))
     dtype = torch.float if label.categories is None else torch.long
     for name, graph in graphs.items():
         graph.y = y.get(name, torch.tensor([unknown(label)], dtype=dtype))

@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class TextColumn:
-    """Row i holds the cell `distinct[codes[i]]`; the different cells are in the order of their first rows.
+    """Row i holds the cell `distinct[codes[i]]`.
 
     Example:
         >>> column = TextColumn.of(["red", "blue", "red"])
@@ -38,6 +38,10 @@ class TextColumn:
 
     def __getitem__(self, row: int) -> str:
         return self.distinct[self.codes[row]]
+
+    def cells(self) -> list[str]:
+        """The cells of all rows."""
+        return [self.distinct[code] for code in self.codes.tolist()]
 
     def rows_where(self, cells: Iterable[str]) -> np.ndarray:
         """The rows that hold one of the given cells."""
