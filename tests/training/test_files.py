@@ -39,13 +39,16 @@ def test_pairs_of_a_file_are_trained_on_and_predicted(tmp_path, edges):
     pairs = write(tmp_path / "p.csv", "source,target,kind\n" + rows)
     source = FileSource(edges, labeled_pairs=pairs, label="kind")
     [graph] = read_files(source).graphs
-    assert graph.edge_label_index[:, 0].tolist() == [1, 0] and graph.edge_label[:4].tolist() == [1, 1, 1, 0]
+    place = graph.node_name.index
+    assert graph.edge_label_index[:, 4].tolist() == [place("n3"), place("n1")]
+    assert graph.edge_label[:4].tolist() == [1, 1, 1, 0]
     run = train(source, "pair-classification", model=SMALL, training=QUICK)
     assert run.classes == ("far", "near")
     new = write(tmp_path / "q.csv", "target,source\nn5,n2\nn0,n1\n")
     table = run.predict(FileSource(edges, labeled_pairs=new))
     assert (table["source"], table["target"]) == (["n2", "n1"], ["n5", "n0"])
-    by_hand = run.predict(read_files(FileSource(edges), run.schema).graphs, [torch.tensor([[2, 1], [5, 0]])])
+    wanted = torch.tensor([[place("n2"), place("n1")], [place("n5"), place("n0")]])
+    by_hand = run.predict(read_files(FileSource(edges), run.schema).graphs, [wanted])
     assert by_hand["probability_near"] == table["probability_near"]
 
 

@@ -104,8 +104,11 @@ def _facts(dataset: Dataset, part: QuerySet) -> Iterator[tuple[str, str]]:
     yield "self-loops", f"{int((source == target).sum()):,}"
     yield "duplicate edges", f"{num_repeated_edges(part.edge_index, num_nodes):,}"
     no_columns = dataset.schema is not None and not dataset.schema.node
-    yield "node features", "none: every node gets the number 1" if no_columns else f"{part.x.size(1):,}"
-    yield "edge features", "none" if part.edge_attr is None else f"{part.edge_attr.size(1):,}"
+    width = [0 if part.edge_attr is None else part.edge_attr.size(1), part.x.size(1)]
+    if dataset.schema is not None:
+        width = [sum(column.width for column in columns) for columns in (dataset.schema.edge, dataset.schema.node)]
+    yield "node features", "none: every node gets the number 1" if no_columns else f"{width[1]:,}"
+    yield "edge features", f"{width[0]:,}" if width[0] else "none"
     yield "edge weights", "no" if part.edge_weight is None else "yes"
     yield from _labels(dataset, part)
     for name, ids in dataset.provided_split.items():

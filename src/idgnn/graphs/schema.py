@@ -33,6 +33,11 @@ class ColumnSchema:
             return len(self.categories)
         return 2 if self.missing == "indicator" else 1
 
+    @property
+    def read_width(self) -> int:
+        """How many numbers it is before the mean is known: where one may be replaced by the mean, a second says so."""
+        return 2 if self.categories is None and self.missing in ("mean", "indicator") else self.width
+
 
 @dataclass(frozen=True)
 class Schema:
@@ -76,8 +81,8 @@ def fit_standardization(schema: Schema, x: Tensor, edge_attr: Tensor | None) -> 
 
     Args:
         schema: the schema that the features were read with.
-        x: node features of the training part `[nodes, sum of the widths]`.
-        edge_attr: edge features of the training part `[edges, sum of the widths]`, if there are any.
+        x: node features of the training part `[nodes, sum of the read widths]`.
+        edge_attr: edge features of the training part `[edges, sum of the read widths]`, if there are any.
     """
     node = _fitted(schema.node, x) if schema.node else schema.node
     edge = schema.edge if edge_attr is None else _fitted(schema.edge, edge_attr)
@@ -85,30 +90,36 @@ def fit_standardization(schema: Schema, x: Tensor, edge_attr: Tensor | None) -> 
 
 
 def standardize(columns: Sequence[ColumnSchema], values: Tensor) -> Tensor:
-    """Features `[rows, sum of the widths]` that are still as in the files, with numbers as `(number - mean) / scale`.
+    """Features `[rows, sum of the widths]` with numbers as `(number - mean) / scale`.
 
-    Networks learn badly from large numbers. Categories stay 0 or 1, and NaN, a number that is not there, becomes 0: the
-    mean.
+    `values` are still as in the files: `[rows, sum of the read widths]`. Networks learn badly from large numbers.
+    Categories stay 0 or 1, and a number that is replaced by the mean becomes 0.
     """
     parts = []
     for column, part in zip(columns, _split(columns, values), strict=True):
         if column.categories is None:
-            number = ((part[:, :1].double() - column.mean) / column.scale).float().nan_to_num(nan=0.0)
-            part = torch.cat([number, part[:, 1:]], dim=1)
+            number = ((part[:, :1].double() - column.mean) / column.scale).float()
+            lacks = part[:, 1:]  # [rows, 0 or 1]
+            if lacks.size(1):
+                number = number.masked_fill(lacks > 0, 0.0)
+            part = torch.cat([number, lacks], dim=1)[:, : column.width]
         parts.append(part)
     return torch.cat(parts, dim=1)
 
 
 def _fitted(columns: Sequence[ColumnSchema], values: Tensor) -> tuple[ColumnSchema, ...]:
-    """Mean and scale of each column of numbers, NaN aside; the scale of numbers that are all equal is 1."""
+    """Mean and scale of the numbers that are there; the scale of numbers that are all equal is 1."""
     fitted = []
     for column, part in zip(columns, _split(columns, values.double()), strict=True):
-        known = part[:, 0][~part[:, 0].isnan()]
-        if column.categories is None and known.numel():
+        if column.categories is not None or not part.numel():
+            fitted.append(column)
+            continue
+        known = part[:, 0] if part.size(1) == 1 else part[part[:, 1] == 0, 0]
+        if known.numel():
             column = replace(column, mean=known.mean().item(), scale=known.std(correction=0).item() or 1.0)
         fitted.append(column)
     return tuple(fitted)
 
 
 def _split(columns: Sequence[ColumnSchema], values: Tensor) -> tuple[Tensor, ...]:
-    return values.split([column.width for column in columns], dim=1)
+    return values.split([column.read_width for column in columns], dim=1)

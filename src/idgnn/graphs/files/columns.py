@@ -15,7 +15,7 @@ from idgnn.graphs.files.gather import SourceTables
 from idgnn.graphs.files.text import NOT_KNOWN, BadRow, number
 from idgnn.graphs.files.text_column import TextColumn
 from idgnn.graphs.files.text_table import TextTable
-from idgnn.graphs.schema import ColumnSchema, Schema
+from idgnn.graphs.schema import ColumnSchema, Schema, standardize
 from idgnn.graphs.sources import FileSource, Missing
 
 MOST_CATEGORIES = 1000  # More are names or remarks rather than categories, and would make tables of gigabytes.
@@ -67,7 +67,8 @@ def check_schema(tables: SourceTables, schema: Schema) -> None:
 def features(columns: Sequence[ColumnSchema], table: TextTable, bad: list[BadRow], fitted: bool = False) -> Tensor:
     """The features of every row, from at least one column: `[rows, sum of the widths]`.
 
-    A number that is not there, and is not replaced by zero, is NaN until the mean of the column is known (`fitted`).
+    Until the means are known (`fitted`), numbers stay as they are, and the widths are those of reading: see
+    :class:`~idgnn.graphs.schema.ColumnSchema`.
     """
     parts = []
     for column in columns:
@@ -77,13 +78,11 @@ def features(columns: Sequence[ColumnSchema], table: TextTable, bad: list[BadRow
             continue
         values = _coded(column, table, bad, empty=None if column.missing == "error" else math.nan)
         lacks = values.isnan()
-        if column.missing == "zero":
+        if column.missing != "error":
             values = values.masked_fill(lacks, 0.0)
-        number = ((values - column.mean) / column.scale).float()
-        parts.append((number.masked_fill(lacks, 0.0) if fitted else number).unsqueeze(1))
-        if column.missing == "indicator":
-            parts.append(lacks.float().unsqueeze(1))
-    return torch.cat(parts, dim=1)
+        parts.append(torch.stack([values, lacks.double()], dim=1)[:, : column.read_width])
+    found = torch.cat(parts, dim=1)
+    return (standardize(columns, found) if fitted else found).float()
 
 
 def labels(column: ColumnSchema, table: TextTable, bad: list[BadRow]) -> Tensor:

@@ -113,7 +113,8 @@ def _nodes(
         index = torch.from_numpy(rows)
         graph = Data(x=x[index], edge_index=torch.zeros(2, 0, dtype=torch.long))
         if schema.edge:
-            graph.edge_attr = torch.zeros(0, sum(column.width for column in schema.edge))
+            width = sum(column.width if fitted else column.read_width for column in schema.edge)
+            graph.edge_attr = torch.zeros(0, width)
         if schema.weighted:
             graph.edge_weight = torch.zeros(0)
         if y is not None:
