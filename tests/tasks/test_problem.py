@@ -1,5 +1,6 @@
 """From a dataset and a task to parts, queries and an objective."""
 
+import json
 from dataclasses import replace
 from typing import get_args
 
@@ -14,7 +15,7 @@ from idgnn.graphs.labels import node_clustering
 from idgnn.graphs.synthetic import random_regular
 from idgnn.tasks.link_prediction import LinkObjective
 from idgnn.tasks.objective import Binary, Classes, Quantity
-from idgnn.tasks.problem import TASKS, OneClassWarning, Problem, make_problem
+from idgnn.tasks.problem import TASKS, OneClassWarning, Problem, make_problem, objective_from_dict
 from idgnn.tasks.quantities import Quantities
 from idgnn.tasks.query_set import QuerySet
 from idgnn.tasks.task_settings import TaskSettings
@@ -443,3 +444,23 @@ def test_a_provided_split_of_nodes_cannot_split_the_pairs_of_one_graph(name):
     expected = f"split is 'provided', but {name} .* of a single graph.* Use split='random'"
     with pytest.raises(ValueError, match=expected):
         make_problem(one_graph(**masks, **pairs), TaskSettings(name=name, split="provided"))
+
+
+def test_rare_classes_count_as_much_as_others_and_the_metric_is_chosen():
+    graph = Data(x=torch.ones(10, 1), edge_index=torch.zeros(2, 0, dtype=torch.long), y=torch.tensor([0] * 8 + [1, 2]))
+    settings = TaskSettings(name="node-classification", class_weights="balanced", metric="macro_f1")
+    problem = make_problem(Dataset("ten", [graph]), settings)
+    objective = problem.objective
+    count = torch.bincount(problem.train.target, minlength=3)
+    assert objective.metric == "macro_f1" and objective.majority == 0
+    present = count > 0
+    weighted = torch.tensor(objective.class_weights) * count
+    assert torch.allclose(weighted[present], weighted[present][0].expand(int(present.sum())))
+    assert objective_from_dict(json.loads(json.dumps(objective.as_dict()))) == objective
+    with pytest.raises(ValueError, match=r"metric is 'mrr', but node-classification is measured by accuracy, macro_f1"):
+        make_problem(Dataset("ten", [graph]), TaskSettings(name="node-classification", metric="mrr"))
+    with pytest.raises(ValueError, match="class_weights are for classifications, and node-regression is none"):
+        make_problem(
+            Dataset("ten", [Data(x=graph.x, edge_index=graph.edge_index, y=torch.rand(10))]),
+            TaskSettings(name="node-regression", class_weights="balanced"),
+        )
