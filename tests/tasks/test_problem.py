@@ -340,7 +340,9 @@ def test_one_graph_without_labels_is_refused():
 
 
 def test_graphs_without_pairs_are_refused():
-    with pytest.raises(ValueError, match=r"has no pairs for pair-classification. Name a table of pairs .* or set edge_label_index"):
+    with pytest.raises(
+        ValueError, match=r"has no pairs for pair-classification. Name a table of pairs .* or set edge_label_index"
+    ):
         make_problem(Dataset("python", small_graphs()), TaskSettings(name="pair-classification"))
 
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import csv, parquet
+from pyarrow import compute, csv, parquet
 
 from idgnn.graphs.files.text import delimiter_of, opened
 from idgnn.graphs.files.text_column import TextColumn
 
+_compute: Any = compute  # makes its functions when it is imported
 _UNUSUAL_SPACE = re.compile(r"[^\S \n]")
 _QUOTE_WITHIN_A_CELL = rb'[^%b\n"]"[^%b\n"]'
 
@@ -45,9 +46,9 @@ def fast_columns(path: Path, names: list[str], header: bool) -> list[TextColumn]
     del data
     columns = []
     for cells in table.itercolumns():
-        if quoted and pc.any(pc.match_substring_regex(cells, '["\n]')).as_py():
+        if quoted and _compute.any(_compute.match_substring_regex(cells, '["\n]')).as_py():
             return None
-        columns.append(_encoded(pc.utf8_trim_whitespace(cells) if delimiter else cells))
+        columns.append(_encoded(_compute.utf8_trim_whitespace(cells) if delimiter else cells))
     return columns
 
 
@@ -116,3 +117,11 @@ def _as_text(cells: pa.ChunkedArray) -> TextColumn:
     if len(set(values)) < len(values):
         return TextColumn.of(values[i] for i in coded.indices.to_pylist())
     return TextColumn(coded.indices.to_numpy(), values)
+
+
+def whole_numbers(names: list[str], digits: int) -> np.ndarray | None:
+    """The numbers that names are, if all of them are whole numbers of at most so many digits."""
+    cells = pa.array(names, pa.string())
+    if not _compute.all(_compute.match_substring_regex(cells, rf"^-?[0-9]{{1,{digits}}}$")).as_py():
+        return None
+    return cells.cast(pa.int64()).to_numpy()

@@ -8,9 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
+from idgnn.graphs.files.arrow_table import whole_numbers
 from idgnn.graphs.files.headers import PAIRS, HeaderHints, names_of_edges, names_of_rows
 from idgnn.graphs.files.text import BadRow, name_and_kind
 from idgnn.graphs.files.text_column import TextColumn, joint_codes, rows_of_codes
@@ -128,27 +127,20 @@ def nodes_of_edges(edges: EdgeTable) -> NodeTable:
     """The nodes of graphs without a node table: sorted if all are whole numbers, or else as they first appear."""
     codes, every = edges.ends
     nodes, graphs = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    value = _whole_numbers(every)
+    value = whole_numbers(every, LONGEST_WHOLE_NUMBER)
     for number, rows in enumerate(edges.rows_of_graphs().values()):
         found = _first_mentions(codes[:, rows].T.ravel())  # source, target, source, target, ...
         if value is not None:
             found = found[np.argsort(value[found], kind="stable")]
-        elif len(edges.graph.distinct) > 1 and (few := _whole_numbers([every[code] for code in found])) is not None:
-            found = found[np.argsort(few, kind="stable")]
+        elif edges.many:
+            own = whole_numbers([every[code] for code in found], LONGEST_WHOLE_NUMBER)
+            found = found if own is None else found[np.argsort(own, kind="stable")]
         nodes.append(found)
         graphs.append(np.full(found.size, number))
     # The lines are never shown: no row of a table without columns is bad.
     node = TextColumn(np.concatenate(nodes), every)
     graph = TextColumn(np.concatenate(graphs), edges.graph.distinct)
     return NodeTable(path=edges.path, lines=range(1, len(node) + 1), columns={}, node=node, graph=graph)
-
-
-def _whole_numbers(names: list[str]) -> np.ndarray | None:
-    """The numbers that names are, if all of them are whole numbers of 64 bits."""
-    cells = pa.array(names, pa.string())
-    if not pc.all(pc.match_substring_regex(cells, rf"^-?[0-9]{{1,{LONGEST_WHOLE_NUMBER}}}$")).as_py():
-        return None
-    return cells.cast(pa.int64()).to_numpy()
 
 
 def _first_mentions(codes: np.ndarray) -> np.ndarray:

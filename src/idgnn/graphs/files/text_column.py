@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ class TextColumn:
     """
 
     codes: np.ndarray  # [rows]
-    distinct: Sequence[str]
+    distinct: list[str]
 
     @staticmethod
     def of(cells: Iterable[str]) -> TextColumn:

@@ -82,11 +82,11 @@ class _LinesOfRows(Sequence[int]):
     """The lines on which the rows of a file end. The file is read again when the first of them is needed."""
 
     def __init__(self, path: Path, skipped: int, count: int) -> None:
-        self.path, self.skipped, self.count = path, skipped, count
+        self.path, self.skipped, self.length = path, skipped, count
         self.found: list[int] | None = None
 
     def __len__(self) -> int:
-        return self.count
+        return self.length
 
     def __getitem__(self, row):  # type: ignore[override]
         if self.found is None:
