@@ -31,7 +31,7 @@ _NUMBERS = 2**22
 _ROWS_AT_ONCE = 256
 # Nanoseconds, measured on one core for walks of 10 steps on a scale-free graph of a million edges: of one hub for each
 # edge that is left, and of one column without hubs for each edge and for each row.
-_HUB_EDGE, _COLUMN_EDGE, _COLUMN_ROW = 10.0, 1.3, 6.0
+_HUB_EDGE, _COLUMN_EDGE, _COLUMN_ROW = 8.0, 1.3, 6.0
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,8 @@ def _add_chunk(total: Tensor, forward: WalkMatrix, backward: WalkMatrix, width: 
         for passages in both:
             passages.step(needed)
             if needed is None:
-                distance[(passages.states[-1].amax(1) > 0) & (distance > steps)] = steps
+                far = (distance > steps).nonzero().flatten()
+                distance[far[passages.states[-1].index_select(0, far).amax(1) > 0]] = steps
     arriving.step(torch.arange(width, device=total.device))  # its walks alone, which return to the hub
 
     closed = [total.new_ones(width)]  # R_0, R_1, ..., each [width]
@@ -156,22 +157,26 @@ class _Passages:
     def __init__(self, matrix: WalkMatrix, transposed: WalkMatrix, width: int) -> None:
         self.matrix, self.transposed, self.width = matrix, transposed, width
         self.states: list[Tensor] = []  # of 1, 2, ... steps, each [rows, width]; in float32 where that is exact
+        self.places: list[Tensor | None] = []  # where each row is in the state, if it has some of the rows alone
         self.returns: list[Tensor] = []  # walks of 1, 2, ... steps from the hub to itself, each [width] in float64
 
     def step(self, rows: Tensor | None = None) -> None:
-        """Counts the walks of one more step, from all rows or from `rows`, which begin with all hubs; others get 0."""
+        """Counts the walks of one more step, from all rows or from `rows`, which begin with all hubs."""
         if not self.states:
             state, rows = self._first(), None
         else:
-            matrix = self.matrix if rows is None else self.matrix.select(rows)
+            matrix = self.matrix if rows is None else self.matrix.select(rows, self.places[-1])
             state = matrix @ self.states[-1]
             if state.dtype == torch.float32 and state.numel() and float(state.max()) >= SINGLE:
                 state = matrix @ self.states[-1].double()  # No term is negative, so smaller sums were exact.
         self.returns.append(state[: self.width].diagonal().to(torch.float64, copy=True))
         state[: self.width].tril_(-1)
-        if rows is not None:
-            state = state.new_zeros(self.matrix.num_rows, self.width).index_copy_(0, rows, state)
+        place = None
+        if rows is not None:  # the row after them is 0, and stands for all others
+            place = torch.full_like(self.matrix.ptr[1:], rows.numel())
+            place[rows] = torch.arange(rows.numel(), device=rows.device)
         self.states.append(state)
+        self.places.append(place)
 
     def _first(self) -> Tensor:
         end = int(self.transposed.ptr[self.width])
@@ -181,8 +186,9 @@ class _Passages:
 
     def copy_rows(self, rows: Tensor, first: int, out: Tensor) -> None:
         """Copies the numbers of some rows for `first`, `first + 1`, ... steps to `out`, `[steps, rows, width]`."""
-        for i, state in enumerate(self.states[first - 1 : first - 1 + out.size(0)]):
-            out[i].copy_(state.index_select(0, rows))
+        for i in range(out.size(0)):
+            state, place = self.states[first - 1 + i], self.places[first - 1 + i]
+            out[i].copy_(state.index_select(0, rows if place is None else place.index_select(0, rows)))
 
 
 def _convolve(to: Tensor, back: Tensor, same: bool, out: Tensor) -> None:

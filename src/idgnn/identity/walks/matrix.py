@@ -51,12 +51,13 @@ class WalkMatrix:
         entry, weight = self.entry[kept], self.weight[kept]
         return WalkMatrix(pointers(row, self.num_rows - count), row, self.column[kept] - count, entry, weight)
 
-    def select(self, rows: Tensor) -> WalkMatrix:
-        """The given rows of the matrix, with all columns."""
+    def select(self, rows: Tensor, place: Tensor | None = None) -> WalkMatrix:
+        """The given rows of the matrix and an empty row after them; column c is called `place[c]`, if that is given."""
         start = self.ptr[rows]
         owner, position = spread(start, self.ptr[rows + 1] - start)
         entry, weight = self.entry[position], self.weight[position]
-        return WalkMatrix(pointers(owner, rows.numel()), owner, self.column[position], entry, weight)
+        column = self.column[position] if place is None else place[self.column[position]]
+        return WalkMatrix(pointers(owner, rows.numel() + 1), owner, column, entry, weight)
 
     def __matmul__(self, state: Tensor) -> Tensor:
         """M times a state, `[rows, width]`, in the precision of the state: entries times width operations."""
