@@ -98,6 +98,14 @@ def test_costs_stop_in_time_and_say_so(files: list[str], capsys: Said) -> None:
     assert last.startswith("K = 4 to 6 are upper bounds: counting would take longer than 0 s (--seconds); a sample")
 
 
+def test_headers_are_said(tmp_path: Path, capsys: Said) -> None:
+    (tmp_path / "e.txt").write_text("1 2\n2 3\n")
+    (tmp_path / "n.csv").write_text("id,size\n1,5\n2,6\n3,7\n")
+    main(["inspect", "--edges", str(tmp_path / "e.txt"), "--nodes", str(tmp_path / "n.csv")])
+    said = rows(capsys.readouterr().out)
+    assert said["first row names the columns"] == ["n.csv"] and said["first row does not"] == ["e.txt"]
+
+
 @pytest.mark.parametrize("directed", [False, True])
 def test_bounds_are_bounds_and_exact_where_they_say_so(directed: bool) -> None:
     torch.manual_seed(0)

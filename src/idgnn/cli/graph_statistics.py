@@ -21,6 +21,7 @@ from idgnn.identity.walks.components import connected_components
 from idgnn.tasks.query_set import QuerySet
 
 MOST_LAYERS = 6
+MOST_FILES = 5  # that are named
 MOST_CLASSES = 12  # whose sizes are shown one by one
 GROWTH = 32  # of a sample: the costs of all samples together are a fraction of the whole
 
@@ -113,6 +114,10 @@ def _facts(dataset: Dataset, part: QuerySet, directed: bool) -> Iterator[tuple[s
     yield "node features", "none: every node gets the number 1" if no_columns else f"{width[1]:,}"
     yield "edge features", f"{width[0]:,}" if width[0] else "none"
     yield "edge weights", "no" if part.edge_weight is None else "yes"
+    for first_row, header in (("names the columns", True), ("does not", False)):
+        if files := [name for name, has in dataset.headers.items() if has == header]:
+            more = f" and {len(files) - MOST_FILES:,} more" if len(files) > MOST_FILES else ""
+            yield f"first row {first_row}", ", ".join(files[:MOST_FILES]) + more
     yield from _labels(dataset, part)
     for name, ids in dataset.provided_split.items():
         yield f"split: {name}", f"{ids.numel():,}"

@@ -81,7 +81,10 @@ def read_files(source: FileSource, schema: Schema | None = None, *, quantity: bo
     if schema.label is not None and schema.label.categories == ():
         raise ValueError(f"the label {schema.label.name!r} is empty everywhere. Fill in the known ones.")
     _warn_of_duplicates(source.edges, graphs, directed)
-    return Dataset(source.edges.resolve().name if folder else name_and_kind(source.edges)[0], graphs, schema)
+    name = source.edges.resolve().name if folder else name_and_kind(source.edges)[0]
+    every = (*tables.edges, *tables.nodes, *tables.graphs, *tables.pairs)
+    headers = {table.path.name: table.header for table in every if table.header is not None}
+    return Dataset(name, graphs, schema, headers=headers)
 
 
 def _build_graphs(tables: SourceTables, schema: Schema, fitted: bool, bad: list[BadRow]) -> list[Data]:

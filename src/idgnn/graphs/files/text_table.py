@@ -25,8 +25,8 @@ class TextTable:
     lines: Sequence[int | str]
     """Where each row is in the file: see :class:`~idgnn.graphs.files.text.BadRow`."""
     columns: dict[str, TextColumn]
-    header: bool = True
-    """Whether the first row names the columns; always true for other files than text."""
+    header: bool | None = None
+    """Whether the first row names the columns; `None` for other files than text."""
     partial: dict[str, int] = field(default_factory=dict)
     """How many cells a column lacks, which then are empty: only attributes of GraphML and GML can be missing."""
 
