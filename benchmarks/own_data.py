@@ -8,6 +8,7 @@ from __future__ import annotations
 import resource
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter, process_time
 
@@ -43,7 +44,7 @@ def scale_free(num_nodes: int, num_entries: int, largest: int, seed: int = 0) ->
     return torch.cat([edges, edges.flip(0)], dim=1)
 
 
-def _timed(what: str, work) -> None:
+def _timed(what: str, work: Callable[[], object]) -> None:
     wall, processor = perf_counter(), process_time()
     work()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
