@@ -11,12 +11,12 @@ from idgnn.graphs.load import load
 FIRST = 1500
 
 
-def refined(neighbors: list[list[int]], colored: int | None, rounds: int) -> list[object]:
+def refined(neighbors: list[list[int]], colored: int | None, rounds: int) -> list[int]:
     """What each node knows after some rounds, as nested tuples: its own past, and what each neighbor sent.
 
     A message carries whether its sender is colored; the state itself does not.
     """
-    state: list[object] = [0] * len(neighbors)
+    state: list[int] = [0] * len(neighbors)
     for _ in range(rounds):
         state = [
             hash((state[node], tuple(sorted(hash((state[other], other == colored)) for other in others))))

@@ -112,7 +112,9 @@ class ExpressivePredictor(nn.Module):
 
     def forward(self, ready: Prepared, graph: Tensor, num_graphs: int) -> Tensor:
         """Answers `[nodes, num_outputs]`, or for graphs `[num_graphs, num_outputs]`; every node is asked about."""
-        h = self.lin_read(torch.cat([self.encoder.run(ready), ready.x], dim=-1)).relu()
+        scale = self.encoder.count_scale
+        features = ready.x if scale is None else scale(ready.x)
+        h = self.lin_read(torch.cat([self.encoder.run(ready), features], dim=-1)).relu()
         return self.mlp(global_add_pool(h, graph, num_graphs) if self.level == "graph" else h)
 
 

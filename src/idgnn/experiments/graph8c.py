@@ -23,8 +23,8 @@ _WIDTH, _NETWORKS = 32, 8  # a pair counts as distinguished if one of the networ
 def measure_graph8c(arguments: Mapping[str, int | str], seed: int, device: str) -> dict[str, Any]:
     """The pairs of graphs to which all of some networks with random weights give the same sum of node embeddings.
 
-    BatchNorm takes its statistics over all graphs, so that about half of the inputs of a ReLU are negative: without
-    that, untrained networks are nearly linear, and sum up what they should distinguish.
+    BatchNorm takes its statistics over all graphs: with its initial ones, untrained networks leave many more pairs than
+    exact refinement does (2,008 in place of 501 by one plain network with 3 layers; refinement leaves 478).
 
     Args:
         arguments: `dataset`; `identity`, as of an :class:`idgnn.IDGNN`, or `"copy"` for ID-GNN-Full that sums over the
@@ -33,7 +33,8 @@ def measure_graph8c(arguments: Mapping[str, int | str], seed: int, device: str) 
         device: Where the networks run.
     """
     graphs = load(str(arguments["dataset"])).graphs[: int(arguments.get("graphs", 0)) or None]
-    batch: Any = Batch.from_data_list(list(graphs)).to(device)
+    batch: Any = Batch.from_data_list(list(graphs))
+    batch = batch.to(device)
     same, by_network = None, []
     for number in range(_NETWORKS):
         network = _network(str(arguments["identity"]), int(arguments["layers"]), _NETWORKS * seed + number)

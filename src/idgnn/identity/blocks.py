@@ -57,7 +57,7 @@ def block_lists(graph: IndexedGraph) -> BlockLists:
 class Runs:
     """What targets receive: runs of positions in :attr:`BlockLists.sender`, sorted by target."""
 
-    target: Tensor  # [runs]
+    target: Tensor | None  # [runs]; None: run i is all that target i receives, and no run is a block
     first: Tensor  # [runs] position
     count: Tensor  # [runs]
     changed: Tensor  # [changed] where each changed message is, counted over all runs
@@ -78,10 +78,10 @@ def runs_of(
     """
     into = graph.into
     begin, degree = into.ptr.index_select(0, nodes), into.degree_of(nodes)
-    lists = None if may is None else block_lists(graph)
-    if may is None or lists is None or lists.node.numel() == 0:
-        every = torch.arange(nodes.numel(), device=nodes.device)
-        return Runs(every, begin, degree, (degree.cumsum(0) - degree).index_select(0, target) + offset)
+    messages = Runs(None, begin, degree, (degree.cumsum(0) - degree).index_select(0, target) + offset)
+    if may is None or not bool(may.any()):
+        return messages
+    lists = block_lists(graph)
     num_blocks = lists.ptr.index_select(0, nodes + 1) - lists.ptr.index_select(0, nodes)
     # At most: two changed messages may be in one block.
     cost = num_blocks + BLOCK * torch.bincount(target, minlength=nodes.numel())
@@ -89,6 +89,8 @@ def runs_of(
     if not known:
         saved = torch.zeros_like(into.ptr).index_add_(0, nodes, torch.where(takes, degree - cost, 0))
         takes &= saved.index_select(0, nodes) >= degree * bool(LEAST_GAIN)
+    if not bool(takes.any()):
+        return messages
     # Every target has one run, or one for each block.
     count = torch.where(takes, num_blocks, 1)
     owner, number = spread(torch.zeros_like(count), count)

@@ -267,15 +267,16 @@ class _Builder:
         source[runs.changed] = changed + self.num_nodes
         previous = self._previous(targets, depth)
         if self.blocks is not None:
-            return self._of_blocks(source, runs.target.index_select(0, run), previous)
+            target = run if runs.target is None else runs.target.index_select(0, run)
+            return self._of_blocks(source, target, previous, runs.target is not None)
         sources, (source, previous) = self._ordered(source, previous)
         edge = into.edge.index_select(0, position)
         return split_round((source, run, edge), previous, *self._sizes(sources), self.gradients), sources
 
-    def _of_blocks(self, source: Tensor, target: Tensor, previous: Tensor) -> tuple[Round, Tensor]:
-        """A direct round of messages from rows and, where `source` is `-1 - b`, from block b."""
+    def _of_blocks(self, source: Tensor, target: Tensor, previous: Tensor, some: bool) -> tuple[Round, Tensor]:
+        """A direct round of messages from rows and, where `source` is `-1 - b`, from block b, if there are some."""
         lists, into = block_lists(self.graph), self.graph.into
-        at = (source < 0).nonzero().flatten()
+        at = (source < 0).nonzero().flatten() if some else source[:0]
         blocks, block = distinct(-1 - source.index_select(0, at), lists.node.numel())
         count, none = blocks.numel(), blocks[:0]
         source[at] = previous.index_select(0, target.index_select(0, at))  # any source of the round

@@ -77,6 +77,13 @@ def curves(settings):
     return torch.tensor([fold["curve"] for fold in train_folds(trainer(settings))["folds"]])
 
 
+def test_products_in_bfloat16_are_close():
+    settings = small("ppgn", batches="by size", loss="sum", epochs=1)
+    exact, rounded = curves(settings), curves(replace(settings, precision="bf16"))
+    assert not torch.equal(exact[..., 1], rounded[..., 1])
+    torch.testing.assert_close(exact[..., 1], rounded[..., 1], atol=0.05, rtol=0.05)
+
+
 def test_the_epoch_is_chosen_by_the_validation_part():
     split = {"train": torch.arange(5), "valid": torch.tensor([5, 6]), "test": torch.tensor([7, 8])}
     settings = small("gsn-v", validate=True, epochs=5)

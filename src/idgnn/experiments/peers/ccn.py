@@ -20,7 +20,7 @@ from idgnn.experiments.peers.settings import PeerSettings
 from idgnn.experiments.peers.stacked import StackedLinear
 
 ROUNDS = 2
-MOST = {1: 64, 2: 16}
+MOST = {1: 32, 2: 16}
 """The most nodes of a receptive field, by the order: memory grows with its square and its cube. A field that would have
 more stops at the shell before."""
 

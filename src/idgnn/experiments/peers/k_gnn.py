@@ -49,7 +49,7 @@ def pair_sets(adjacency: Tensor) -> tuple[Tensor, Tensor]:
         which, other = adjacency[members[:, left]].nonzero().t()  # a neighbor takes the place of `left`
         source = number[members[which, kept], other]
         found.append(torch.stack([source, which])[:, source >= 0])  # not the kept node itself
-    return members, _sorted(torch.cat(found, dim=1))
+    return members, _sorted(torch.cat(found, dim=1), len(members))
 
 
 def triple_sets(adjacency: Tensor, neighbors: Literal["malkin", "local"]) -> tuple[Tensor, Tensor]:
@@ -78,12 +78,13 @@ def triple_sets(adjacency: Tensor, neighbors: Literal["malkin", "local"]) -> tup
         known = code[place] == wanted if len(code) else torch.zeros(0, dtype=torch.bool)
         found.append(torch.stack([place[known], which[known]]))
     links = torch.cat(found, dim=1)
-    return members, _sorted(torch.cat([links, links.flip(0)], dim=1))
+    return members, _sorted(torch.cat([links, links.flip(0)], dim=1), len(members))
 
 
-def _sorted(links: Tensor) -> Tensor:
-    """Each link once, by target."""
-    return links.flip(0).unique(dim=1).flip(0)
+def _sorted(links: Tensor, number: int) -> Tensor:
+    """Each link between so many sets once, by target."""
+    codes = (links[1] * number + links[0]).unique()
+    return torch.stack([codes % max(number, 1), codes // max(number, 1)])
 
 
 def pair_kinds(adjacency: Tensor, members: Tensor, label: Tensor) -> Tensor:

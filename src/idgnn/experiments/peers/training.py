@@ -124,10 +124,11 @@ class FoldTrainer:
     def _run(self, folds: slice, ids: Tensor) -> Tensor:
         """The outputs of some folds `[folds, graphs, num_classes]`."""
         batch = self.store.batch(ids[folds])
-        if folds == slice(0, ids.size(0)):
-            return self.network(batch)
-        weights = {name: weight[folds] for name, weight in self.network.named_parameters()}
-        return torch.func.functional_call(self.network, weights, (batch,))
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"):
+            if folds == slice(0, ids.size(0)):
+                return self.network(batch).float()
+            weights = {name: weight[folds] for name, weight in self.network.named_parameters()}
+            return torch.func.functional_call(self.network, weights, (batch,)).float()
 
     def _targets(self, ids: Tensor) -> Tensor:
         return self.target[ids.to(self.device, non_blocking=True)]

@@ -115,7 +115,8 @@ def _to_winners(
     num_sources: int,
 ) -> Tensor:
     """For each source the sum of the gradients of the maxima that its messages are."""
-    if has_kernels(grad.device) and not torch.is_grad_enabled():  # the kernel has no gradient of its own
+    by_source = back_ptr.size(0) == num_sources + 1  # batches that were prepared for a CPU are not
+    if by_source and has_kernels(grad.device) and not torch.is_grad_enabled():  # the kernel has no gradient of its own
         return _to_winners_once(grad, winner, back_target, back_ptr, back_order, hubs)
     none = grad.new_zeros(num_sources, grad.size(1))
     if source.numel() == 0:
