@@ -62,6 +62,20 @@ TASK_LEVEL: dict[TaskName, Level] = {
 ErrorName = Literal["squared", "absolute"]
 """The loss of quantities: mean squared or mean absolute error."""
 
+MetricName = Literal[
+    "accuracy",
+    "macro_f1",
+    "balanced_accuracy",
+    "roc_auc",
+    "average_precision",
+    "mrr",
+    "hits@1",
+    "hits@10",
+    "hits@50",
+    "mae",
+]
+"""What a network is judged by; each task has some of them."""
+
 EdgeInput = Literal["edge_attr", "edge_weight"]
 """What a layer may read of an edge."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 import warnings
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from idgnn.training.trained import Run
 
 Flat = tyro.conf.OmitArgPrefixes
+LONGEST_NAME = 150  # of a folder, without seed and time; file systems take 255
+NOT_IN_NAMES = ("conv", "identity", "device", "workers", "compile", "cuda_graphs")  # there already, or no matter
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class Train:
     dataset: tyro.conf.Positional[Name] = None
     """A dataset by name; idgnn data lists them."""
     task: TaskName | None = None
-    """What is predicted; the pairs of pair-classification come from Python alone."""
+    """What is predicted."""
     seeds: tuple[int, ...] = (0,)
     """A run for each of them."""
     runs: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs")
@@ -110,12 +115,22 @@ class Train:
 
 
 def _new_folder(runs: Path, settings: RunSettings) -> Path:
-    """A folder that does not exist yet, named after what is trained."""
+    """A folder of its own, named after what is trained and the options that are not at their defaults."""
     data = settings.data.edges.stem if isinstance(settings.data, FileSource) else settings.data
+    label = settings.data.label if isinstance(settings.data, FileSource) else None
     model = f"{settings.model.conv}-{settings.model.identity}"
     now = datetime.now().strftime("%Y%m%d-%H%M%S")
-    name = f"{data}_{settings.task.name}_{model}_seed{settings.seed}_{now}"
-    folder, number = runs / name, 2
-    while folder.exists():
-        folder, number = runs / f"{name}-{number}", number + 1
-    return folder
+    parts = [data, *([] if label is None else [label]), settings.task.name, model, *_changes(settings)]
+    name = re.sub(r"[^\w.@=+-]+", "-", "_".join(parts))[:LONGEST_NAME]
+    # Random: other processes may choose a name in the same second.
+    return runs / f"{name}_seed{settings.seed}_{now}-{secrets.token_hex(4)}"
+
+
+def _changes(settings: RunSettings) -> Iterator[str]:
+    """The options that are not at their defaults, as `lr=0.001`."""
+    default = RunSettings(settings.data, TaskSettings(name=settings.task.name))
+    for kind in ("task", "model", "training", "selection"):
+        given, usual = asdict(getattr(settings, kind)), asdict(getattr(default, kind))
+        for name, value in given.items():
+            if value != usual[name] and name not in NOT_IN_NAMES:
+                yield f"{name}={'-'.join(map(str, value)) if isinstance(value, tuple | list) else value}"

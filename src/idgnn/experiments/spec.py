@@ -13,7 +13,7 @@ from idgnn.choices import Protocol
 from idgnn.experiments.peers.settings import PeerSettings
 from idgnn.graphs.catalog import find
 from idgnn.graphs.raw_files import expected
-from idgnn.graphs.sources import Selection
+from idgnn.graphs.sources import PATHS, Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.run_settings import RunSettings, TrainOptions
@@ -169,7 +169,7 @@ def data_version(job: Job) -> str:
     """
     if isinstance(job, TrainJob) and not isinstance(job.settings.data, str):
         files = job.settings.data
-        paths = [path for path in (files.edges, files.nodes, files.graphs) if path is not None]
+        paths = [path for path in (getattr(files, name) for name in PATHS) if path is not None]
         files_below = [each for path in paths for each in (sorted(path.rglob("*")) if path.is_dir() else [path])]
         return checksum(each.read_bytes() for each in files_below if each.is_file())
     if isinstance(job, MeasureJob) and job.name == "regular-graphs":
@@ -217,6 +217,8 @@ FIRST_DEFAULTS: dict[type, dict[str, Any]] = {
         "pairs": 1000,
         "cutoff": 4,
         "supervision": 0.2,
+        "metric": None,
+        "class_weights": "none",
     },
     ModelSettings: {
         "conv": "gcn",

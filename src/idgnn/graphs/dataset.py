@@ -32,6 +32,9 @@ class Dataset:
     provided_folds: Sequence[Mapping[str, Tensor]] = ()
     """The same for each fold, if the dataset comes with folds."""
 
+    headers: Mapping[str, bool] = field(default_factory=dict)
+    """For each table of text, by the name of its file, whether its first row names the columns."""
+
     def __len__(self) -> int:
         return len(self.graphs)
 

@@ -200,5 +200,8 @@ def _known(label: Tensor, settings: TaskSettings) -> Tensor:
 
 def _how_to_label(settings: TaskSettings) -> str:
     if settings.level == "pair":
-        return "Set edge_label_index [2, pairs] and edge_label [pairs] on every graph."
+        return (
+            "Name a table of pairs and the column with their labels (--labeled-pairs, --label), or set "
+            "edge_label_index [2, pairs] and edge_label [pairs] on every graph."
+        )
     return "Name the column with the labels (--label), or set y on every graph, with -1 or NaN for unknown labels."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from idgnn.choices import Level, TaskName
 from idgnn.graphs.dataset import Dataset
@@ -77,7 +77,7 @@ def make_problem(dataset: Dataset, settings: TaskSettings, seed: int = 0) -> Pro
     dataset = replace(dataset, graphs=task.labeled(dataset.graphs, settings))
     parts, graph_ids = task.split(dataset, settings, seed)
     targets = {name: part.target for name, part in parts.items() if part.target is not None}
-    objective = task.objective(settings, targets)
+    objective = _judged_by(task.objective(settings, targets), settings)
     held_out = {name: part for name, part in parts.items() if name != "train"}
     for name in held_out:
         if objective.metric == "roc_auc" and targets[name].unique().numel() < 2:
@@ -96,6 +96,20 @@ def make_problem(dataset: Dataset, settings: TaskSettings, seed: int = 0) -> Pro
         task.class_names(dataset, settings),
         task.symmetric(dataset),
     )
+
+
+def _judged_by(objective: Objective, settings: TaskSettings) -> Objective:
+    """The objective with the metric of the settings, if they have one."""
+    if settings.class_weights != "none" and getattr(objective, "class_weights", None) is None:
+        raise ValueError(f"class_weights are for classifications, and {settings.name} is none. Leave them out.")
+    if settings.metric is None or settings.metric == objective.metric:
+        return objective
+    if settings.metric not in objective.metrics:
+        raise ValueError(
+            f"metric is {settings.metric!r}, but {settings.name} is measured by {', '.join(objective.metrics)}. Name "
+            "one of them."
+        )
+    return replace(cast(Any, objective), metric=settings.metric)
 
 
 def objective_from_dict(values: Mapping[str, Any]) -> Objective:

@@ -26,6 +26,7 @@ class Quantities(Objective):
     error: ErrorName = "squared"
     kind = "quantities"
     metric = "mae"
+    metrics = ("mae",)
     higher_is_better = False
 
     def __post_init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from idgnn.choices import TASK_LEVEL, ErrorName, Level, TaskName, check_choices, check_counts, check_numbers
+from idgnn.choices import TASK_LEVEL, ErrorName, Level, MetricName, TaskName, check_choices, check_counts, check_numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +36,11 @@ class TaskOptions:
     """Loss of quantities: mean squared or mean absolute error, of standardized labels."""
     patterns: tuple[str, ...] = ()
     """Patterns that are counted, by one network (cycle3 cycle4); by default all."""
+
+    metric: MetricName | None = None
+    """The metric that the best epoch is chosen by; unless given that of the task, such as accuracy or roc_auc."""
+    class_weights: Literal["none", "balanced"] = "none"
+    """Errors in the loss count the same, or each class as much as any other however rare it is."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "patterns", tuple(self.patterns))  # a list if it was read from a file

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from idgnn.choices import check_choices, check_counts, check_numbers
-from idgnn.graphs.sources import FileSource, Selection
+from idgnn.graphs.sources import PATHS, FileSource, Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskSettings
 
@@ -127,8 +127,8 @@ class RunSettings:
 
 
 def _file_source(values: dict[str, Any]) -> FileSource:
-    paths = {name: None if values[name] is None else Path(values[name]) for name in ("edges", "nodes", "graphs")}
-    return FileSource(**{**values, **paths, "ignore": tuple(values["ignore"])})
+    paths = {name: None if values[name] is None else Path(values[name]) for name in PATHS}
+    return FileSource(**{**_checked_names(FileSource, values), **paths})
 
 
 def _checked_names(kind: type, values: dict[str, Any]) -> dict[str, Any]:

@@ -211,6 +211,7 @@ def _record(dataset: Dataset, problem: Problem) -> dict[str, dict[str, Any]]:
         "task": {
             "level": problem.level,
             "objective": problem.objective.as_dict(),
+            "metric": problem.objective.metric,
             "classes": problem.classes,
             "weighted": problem.train.edge_weight is not None,
         },
