@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.nn import MessagePassing
 
 from idgnn.models.wrapping.storage import StorageDict
@@ -207,7 +207,7 @@ def _sends(operation: str, inputs: list[Tensor], marks: list[_Mark]) -> bool:
 
 def _tensors(values: Any) -> Iterator[Tensor]:
     for leaf in tree_leaves(values):
-        if isinstance(leaf, Data):
+        if isinstance(leaf, (Data, HeteroData)):
             yield from _tensors(list(leaf.to_dict().values()))
         elif isinstance(leaf, Tensor):
             yield leaf
