@@ -162,7 +162,7 @@ class HeteroIdentityAwareModel(Wrapped):
             with self._calls.lock, trial(self, call.args) as twin, twin._calls.running(None):
                 if any(is_lazy(parameter) for parameter in twin.module.parameters()):
                     twin.module(*call.args, **call.kwargs)
-                traced = trace(twin.module, twin._layers(), call.args, call.kwargs)
+                traced = trace(twin.module, twin._layers(), call.args, call.kwargs, tuple(call.edge_index.values()))
             check_trace(traced, type(self.module).__name__)
             self._traced[call.settings] = traced.num_layers
         self._num_layers = self._traced[call.settings]
@@ -239,9 +239,7 @@ def _behind(output: Any, plan: TypedPlan) -> Any:
     """The rows behind the plain copy, of an output by node type."""
     if not isinstance(output, Mapping):
         raise ValueError("a model with HANConv has to return a dictionary by node type to be colored by hand.")
-    return {
-        kind: None if value is None else value[plan.plain_row[kind].numel() :] for kind, value in output.items()
-    }
+    return {kind: None if value is None else value[plan.plain_row[kind].numel() :] for kind, value in output.items()}
 
 
 def _joined_order(module: nn.Module) -> tuple[str, ...] | None:
