@@ -15,6 +15,7 @@ come first, as they are in the schedule, and the others by type behind them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -34,11 +35,23 @@ class Slots:
     kinds: tuple[tuple[int, int], ...]  # (kind, number of its slots), in the order of the slots
     target: Tensor  # [slots] of each slot
     out: Messages  # from slots to targets
+    num_edge_types: int
 
     @property
     def num_messages(self) -> int:
         """The number of messages."""
         return self.into.source.numel()
+
+    @cached_property
+    def by_edge_type(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Pairs of a target and an edge type that arrives there, plain or colored: the pair of each slot `[slots]`, and
+        the edge type and the target of each pair `[pairs]`."""
+        num_targets = max(self.out.ptr.numel() - 1, 1)
+        numbers, counts = zip(*self.kinds, strict=True) if self.kinds else ((), ())
+        numbers = self.target.new_tensor(numbers) % self.num_edge_types
+        kind = torch.repeat_interleave(numbers, self.target.new_tensor(counts), output_size=self.target.numel())
+        pair, place = torch.unique(kind * num_targets + self.target, return_inverse=True)
+        return place, pair // num_targets, pair % num_targets
 
 
 @dataclass(frozen=True)
@@ -97,9 +110,7 @@ class TypedSchedule:
         return sum(round_.num_messages for round_ in self.rounds)
 
 
-def typed_schedule(
-    schedule: Schedule, graph: IndexedGraph, typed: TypedGraph, gradients: bool = True
-) -> TypedSchedule:
+def typed_schedule(schedule: Schedule, graph: IndexedGraph, typed: TypedGraph, gradients: bool = True) -> TypedSchedule:
     """A schedule of all types as one graph, by type. It may have been made without gradients: messages are sorted here.
 
     Linear in the messages, and two sorts of them.
@@ -233,7 +244,9 @@ def _slots(
     every = torch.arange(slot.numel() + 1, device=slot.device)
     back = Adjacency(every, ends, _inverse(by_target))
     out = Messages(by_target, pointers(ends, num_targets), by_target, back, into.hubs)
-    return Slots(into, tuple((number, count) for number, count in enumerate(kinds) if count), ends, out)
+    return Slots(
+        into, tuple((number, count) for number, count in enumerate(kinds) if count), ends, out, len(typed.num_edges)
+    )
 
 
 def _inverse(order: Tensor) -> Tensor:

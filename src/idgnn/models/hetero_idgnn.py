@@ -290,11 +290,11 @@ class HeteroIDGNN(Saved, nn.Module):
         """
         from idgnn.models.hetero_embedding import embed  # which needs to know what this is
 
-        return embed(self, data if isinstance(data, HeteroIndex) else HeteroIndex(self, data), queries, memory, progress)
+        return embed(
+            self, data if isinstance(data, HeteroIndex) else HeteroIndex(self, data), queries, memory, progress
+        )
 
-    def _by_time(
-        self, data: HeteroData, queries: Any, query_time: Any, time_attr: str, strict: bool
-    ) -> Tensor:
+    def _by_time(self, data: HeteroData, queries: Any, query_time: Any, time_attr: str, strict: bool) -> Tensor:
         typed = TypedGraph.of_data(data)
         asked = as_typed_queries(queries, typed.schema, typed.size, typed.edge_index.device)
         times = check_times(query_time, asked.node.numel(), asked.node.device)

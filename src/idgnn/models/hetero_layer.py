@@ -130,13 +130,8 @@ class HeteroLayer(nn.Module):
     def _attend(self, slot: Tensor, slots: Slots) -> Tensor:
         """Weighs the edge types that arrive at a target, plain and colored messages of one edge type together."""
         assert self.attention is not None
-        num_targets = slots.out.ptr.numel() - 1
-        kind = torch.cat(
-            [slots.target.new_full((count,), number % self.num_edge_types) for number, count in slots.kinds]
-        )
-        pair, place = torch.unique(kind * num_targets + slots.target, return_inverse=True)
-        value = slot.new_zeros(pair.numel(), self.channels).index_add(0, place, slot)  # [pairs, channels]
-        kind, target = pair // num_targets, pair % num_targets
+        num_targets, (place, kind, target) = slots.out.ptr.numel() - 1, slots.by_edge_type
+        value = slot.new_zeros(kind.numel(), self.channels).index_add(0, place, slot)  # [pairs, channels]
         score = (value.tanh() * self.attention.index_select(0, kind)).sum(-1)
         weight = softmax(score, target, num_nodes=num_targets)
         return slot.new_zeros(num_targets, self.channels).index_add(0, target, weight.unsqueeze(-1) * value)
