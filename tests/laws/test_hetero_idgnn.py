@@ -96,7 +96,7 @@ def in_form(model: HeteroIDGNN, data: HeteroData, asked, exchange: bool) -> Tens
     index = model.index(data)
     joined = index.queries(asked).joined(index.typed)
     rounds = make_schedule(index.graph, joined, model.num_layers, exchange=exchange, gradients=False)
-    schedule = typed_schedule(rounds, index.graph, index.typed)
+    schedule = typed_schedule(rounds, index.graph, index.typed, index.way(True))
     return model.run(HeteroPrepared(index.starts(schedule), index.weight, schedule, None))
 
 

@@ -4,9 +4,11 @@ Messages of an edge type have weights of their own, and so have colored ones. Wh
 summed first and mapped after:
 
 .. math:: \sum_e \mathbf{W}_e \sum_{s \in N_e(u)} w_{su} \mathbf{h}_s
+    = \sum_e \sum_{s \in N_e(u)} w_{su} \mathbf{W}_e \mathbf{h}_s
 
-So a round sums into *slots*, one for each target and kind of message that arrives there, maps the slots of each kind by
-its weights, and sums the slots of each target. The kinds are the edge types, plain and colored.
+The kinds of messages are the edge types, plain and colored. For each kind the cheaper way is taken: its messages are
+summed into *slots*, one for each target that they arrive at, and the slots are mapped; or the states of its sources are
+mapped, once each, and summed after. Between the tables of a database that is the side of the smaller table.
 
 Rows are ordered by type, so that what belongs to a type is a slice: where a round exchanges messages the plain rows
 come first, as they are in the schedule, and the others by type behind them.
@@ -20,7 +22,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from idgnn.identity.adjacency import Adjacency, IndexedGraph, pointers
+from idgnn.identity.adjacency import IndexedGraph, distinct
 from idgnn.identity.hetero_types import TypedGraph
 from idgnn.identity.schedule import Messages, Round, Schedule, all_messages, group_messages
 
@@ -29,28 +31,28 @@ _ALL_SLOTS = "slots of all messages"  # in the cache of a graph
 
 @dataclass(frozen=True)
 class Slots:
-    """Messages that are summed by target and kind, mapped, and summed by target."""
+    """Messages that are summed by target and kind and mapped, or mapped by source and kind, and summed by target.
+
+    What is mapped are the *entries*: the slots, and behind them the sources of the kinds that are mapped first.
+    """
 
     into: Messages  # from rows to slots
-    kinds: tuple[tuple[int, int], ...]  # (kind, number of its slots), in the order of the slots
-    target: Tensor  # [slots] of each slot
-    out: Messages  # from slots to targets
+    taken: Tensor  # [sources] rows, for each kind that is mapped first
+    kinds: tuple[tuple[int, int], ...]  # (kind, number of its entries), in the order of the entries
+    out: Messages  # from entries to targets; the edge of a message from a slot is the number of edges
+    slot_target: Tensor  # [slots] the target of each slot
     num_edge_types: int
-
-    @property
-    def num_messages(self) -> int:
-        """The number of messages."""
-        return self.into.source.numel()
+    num_messages: int
 
     @cached_property
     def by_edge_type(self) -> tuple[Tensor, Tensor, Tensor]:
         """Pairs of a target and an edge type that arrives there, plain or colored: the pair of each slot `[slots]`, and
-        the edge type and the target of each pair `[pairs]`."""
-        num_targets = max(self.out.ptr.numel() - 1, 1)
+        the edge type and the target of each pair `[pairs]`. Of messages that are all summed first."""
+        target, num_targets = self.slot_target, max(self.out.ptr.numel() - 1, 1)
         numbers, counts = zip(*self.kinds, strict=True) if self.kinds else ((), ())
-        numbers = self.target.new_tensor(numbers) % self.num_edge_types
-        kind = torch.repeat_interleave(numbers, self.target.new_tensor(counts), output_size=self.target.numel())
-        pair, place = torch.unique(kind * num_targets + self.target, return_inverse=True)
+        numbers = target.new_tensor(numbers) % self.num_edge_types
+        kind = torch.repeat_interleave(numbers, target.new_tensor(counts), output_size=target.numel())
+        pair, place = torch.unique(kind * num_targets + target, return_inverse=True)
         return place, pair // num_targets, pair % num_targets
 
 
@@ -110,10 +112,21 @@ class TypedSchedule:
         return sum(round_.num_messages for round_ in self.rounds)
 
 
-def typed_schedule(schedule: Schedule, graph: IndexedGraph, typed: TypedGraph, gradients: bool = True) -> TypedSchedule:
+@dataclass(frozen=True)
+class Way:
+    """How messages are arranged."""
+
+    gradients: bool = True
+    """Whether a backward pass will follow; without one, messages are not sorted by source."""
+    map_sources: bool = True
+    """Whether states may be mapped before they are summed, where that is less work. Attention over edge types needs the
+    sums of each edge type."""
+
+
+def typed_schedule(schedule: Schedule, graph: IndexedGraph, typed: TypedGraph, way: Way) -> TypedSchedule:
     """A schedule of all types as one graph, by type. It may have been made without gradients: messages are sorted here.
 
-    Linear in the messages, and two sorts of them.
+    Linear in the messages, and a few sorts of them.
     """
     known = bool(schedule.plain)
     node = schedule.node  # of the rows that a round before computed
@@ -127,7 +140,7 @@ def typed_schedule(schedule: Schedule, graph: IndexedGraph, typed: TypedGraph, g
         after = torch.cat([plain, node]).index_select(0, round_.previous)  # the node of each target
         last = depth + 1 == len(schedule.rounds)
         target_order, target_segments = _by_type(after, 0 if last else _num_plain(schedule, depth + 1), typed)
-        rounds.append(_round(round_, moved, target_order, target_segments, graph, typed, known, gradients))
+        rounds.append(_round(round_, moved, target_order, target_segments, graph, typed, known, way))
         node, order = after, target_order
     return TypedSchedule(
         first_node, first_segments, tuple(rounds), _inverse(order).index_select(0, schedule.answer), schedule.plain
@@ -158,7 +171,7 @@ def _round(
     graph: IndexedGraph,
     typed: TypedGraph,
     known: bool,
-    gradients: bool,
+    way: Way,
 ) -> TypedRound:
     """One round with its sources moved, and its targets in another order."""
     place, num_targets = _inverse(target_order), target_order.numel()
@@ -170,7 +183,7 @@ def _round(
     colored = ends(round_.colored, round_.split)
     exchange = round_.exchange
     if exchange is None:
-        slots = _slots(typed, [ends(round_.plain, 0)], [colored], round_.num_sources, num_targets, gradients)
+        slots = _slots(typed, [ends(round_.plain, 0)], [colored], round_.num_sources, num_targets, way)
         return TypedRound(segments, previous, slots, None)
     num_plain, num_own = exchange.num_plain, exchange.twin.numel()
     own_place = moved[num_plain:] - num_plain  # [own sources] where each of them went
@@ -189,30 +202,31 @@ def _round(
         [given],
         num_own + colored_place.numel(),
         num_targets,
-        gradients,
+        way,
     )
-    bases = None if known else _base_slots(round_.plain, num_plain, graph, typed, gradients)
+    bases = None if known else _base_slots(round_.plain, num_plain, graph, typed, way)
     base = exchange.base.index_select(0, target_order)
     return TypedRound(
         segments, previous, None, TypedExchange(num_plain, twin, keep, colored_place, bases, base, changes)
     )
 
 
-def _base_slots(plain: Messages, num_plain: int, graph: IndexedGraph, typed: TypedGraph, gradients: bool) -> Slots:
+def _base_slots(plain: Messages, num_plain: int, graph: IndexedGraph, typed: TypedGraph, way: Way) -> Slots:
     """The plain messages to the bases of a round; those of the whole graph are worked out once for it."""
     if plain is graph.cache.get("all messages"):
-        return all_slots(graph, typed)
+        return all_slots(graph, typed, way.map_sources)
     ends = plain.source, plain.target, plain.edge
-    return _slots(typed, [ends], [], num_plain, plain.ptr.numel() - 1, gradients)
+    return _slots(typed, [ends], [], num_plain, plain.ptr.numel() - 1, way)
 
 
-def all_slots(graph: IndexedGraph, typed: TypedGraph) -> Slots:
+def all_slots(graph: IndexedGraph, typed: TypedGraph, map_sources: bool) -> Slots:
     """The plain messages of a whole graph: worked out once for it."""
-    if _ALL_SLOTS not in graph.cache:
+    key = f"{_ALL_SLOTS}, {map_sources}"
+    if key not in graph.cache:
         plain = all_messages(graph)
         ends = plain.source, plain.target, plain.edge
-        graph.cache[_ALL_SLOTS] = _slots(typed, [ends], [], typed.total, typed.total, True)
-    return graph.cache[_ALL_SLOTS]
+        graph.cache[key] = _slots(typed, [ends], [], typed.total, typed.total, Way(map_sources=map_sources))
+    return graph.cache[key]
 
 
 def _slots(
@@ -221,32 +235,77 @@ def _slots(
     colored: list[tuple[Tensor, Tensor, Tensor]],
     num_sources: int,
     num_targets: int,
-    gradients: bool,
+    way: Way,
 ) -> Slots:
     """Messages (source, target, edge), of kind e if they are plain and travel on edge type e, else E + e."""
-    shift = [0] * len(plain) + [len(typed.num_edges)] * len(colored)
+    num_types = len(typed.num_edges)
+    shift = [0] * len(plain) + [num_types] * len(colored)
     lists = [*plain, *colored]
     source, target, edge = (torch.cat(part) for part in zip(*lists, strict=True))
     kind = torch.cat(
         [typed.edge_type.index_select(0, edges) + more for (_, _, edges), more in zip(lists, shift, strict=True)]
     )
-    key = kind * num_targets + target
-    key, order = torch.sort(key.to(torch.int32) if num_targets * 2 * len(typed.num_edges) < 2**31 else key, stable=True)
-    slot, place = torch.unique_consecutive(key, return_inverse=True)
-    slot = slot.long()
+    slot, slot_of, slot_count = _distinct(kind, target, num_targets, 2 * num_types)
+    mapped_first = torch.zeros(2 * num_types, dtype=torch.bool, device=kind.device)
+    sender, sender_of, sender_count = slot[:0], slot_of, torch.zeros_like(slot_count)
+    if way.map_sources:
+        sender, sender_of, sender_count = _distinct(kind, source, num_sources, 2 * num_types)
+        mapped_first = sender_count < slot_count
+    summed = ~mapped_first
+    # Entries: the slots of the kinds that are summed first, then the senders of the others.
+    slot_kept = summed.index_select(0, slot // max(num_targets, 1)).nonzero().flatten()
+    sender_kept = mapped_first.index_select(0, sender // max(num_sources, 1)).nonzero().flatten()
+    slot_place = _places(slot_kept, slot.numel())
+    sender_place = _places(sender_kept, sender.numel()) + slot_kept.numel()
+    of_summed = summed.index_select(0, kind)
+    first, others = of_summed.nonzero().flatten(), (~of_summed).nonzero().flatten()
+    place = slot_place.index_select(0, slot_of.index_select(0, first))
+    place, order = torch.sort(place.to(torch.int32), stable=True)
+    first = first.index_select(0, order)
     into = group_messages(
-        source.index_select(0, order), place, edge.index_select(0, order), num_sources, slot.numel(), gradients
+        source.index_select(0, first),
+        place.long(),
+        edge.index_select(0, first),
+        num_sources,
+        slot_kept.numel(),
+        way.gradients,
     )
-    of_kind = slot // max(num_targets, 1)
-    kinds = torch.bincount(of_kind, minlength=2 * len(typed.num_edges)).tolist()
-    ends = slot - of_kind * num_targets
-    by_target = torch.argsort(ends, stable=True)
-    every = torch.arange(slot.numel() + 1, device=slot.device)
-    back = Adjacency(every, ends, _inverse(by_target))
-    out = Messages(by_target, pointers(ends, num_targets), by_target, back, into.hubs)
-    return Slots(
-        into, tuple((number, count) for number, count in enumerate(kinds) if count), ends, out, len(typed.num_edges)
+    slot_target = slot.index_select(0, slot_kept) % max(num_targets, 1)
+    entry = torch.cat(
+        [
+            torch.arange(slot_kept.numel(), device=slot.device),
+            sender_place.index_select(0, sender_of.index_select(0, others)),
+        ]
     )
+    ends, order = torch.sort(torch.cat([slot_target, target.index_select(0, others)]).to(torch.int32), stable=True)
+    edges = torch.cat([slot_target.new_full(slot_target.shape, graph_edges(typed)), edge.index_select(0, others)])
+    num_entries = slot_kept.numel() + sender_kept.numel()
+    out = group_messages(
+        entry.index_select(0, order), ends, edges.index_select(0, order), num_entries, num_targets, way.gradients
+    )
+    taken = sender.index_select(0, sender_kept) % max(num_sources, 1)
+    counts = torch.cat([slot_count * summed, sender_count * mapped_first]).tolist()
+    kinds = tuple((number % (2 * num_types), count) for number, count in enumerate(counts) if count)
+    return Slots(into, taken, kinds, out, slot_target, num_types, source.numel())
+
+
+def graph_edges(typed: TypedGraph) -> int:
+    """The number of edges of all types, which is also the place behind the last weight of a message."""
+    return typed.edge_index.size(1)
+
+
+def _distinct(kind: Tensor, row: Tensor, num_rows: int, num_kinds: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The different pairs of a kind and a row, sorted, as `kind * num_rows + row`; the pair of each of the given ones;
+    and the number of pairs of each kind."""
+    pair, place = distinct(kind * num_rows + row, max(num_kinds * num_rows, 1))
+    return pair, place, torch.bincount(pair // max(num_rows, 1), minlength=num_kinds)
+
+
+def _places(kept: Tensor, size: int) -> Tensor:
+    """Where those that are kept are among each other `[size]`; 0 for the others."""
+    place = kept.new_zeros(size)
+    place[kept] = torch.arange(kept.numel(), device=kept.device)
+    return place
 
 
 def _inverse(order: Tensor) -> Tensor:

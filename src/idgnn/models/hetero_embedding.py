@@ -40,7 +40,7 @@ class _Kept:
         for (number, _), nodes in zip(segments, ids, strict=True):
             kind = typed.schema.node_types[number]
             starts.append(Start(kind, nodes - typed.first[kind], index.x[kind]))
-        h, slots = model.start(tuple(starts)), all_slots(index.graph, typed)
+        h, slots = model.start(tuple(starts)), all_slots(index.graph, typed, index.sums)
         self.states: list[Tensor] = []  # [nodes, channels]
         self.sums: list[Tensor] = []
         for layer in model.layers:
@@ -118,7 +118,7 @@ def _answers(model: HeteroIDGNN, index: HeteroIndex, kept: _Kept, asked: Queries
         plain_known=True,
         gradients=False,
     )
-    schedule = typed_schedule(rounds, graph, index.typed, gradients=False)
+    schedule = typed_schedule(rounds, graph, index.typed, index.way(gradients=False))
     h = _run(model, index, kept, schedule)
     return out.index_copy(0, reached, model.lin_out(h).index_select(0, schedule.answer)), int((~there).sum())
 

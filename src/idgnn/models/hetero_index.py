@@ -15,7 +15,7 @@ from idgnn.identity.cost import check_room
 from idgnn.identity.cycle_features import cycle_features
 from idgnn.identity.hetero_graph import typed_queries
 from idgnn.identity.hetero_queries import TypedQueries, TypedQuerySpec, as_typed_queries
-from idgnn.identity.hetero_schedule import TypedSchedule, typed_schedule
+from idgnn.identity.hetero_schedule import TypedSchedule, Way, typed_schedule
 from idgnn.identity.hetero_types import TypedGraph
 from idgnn.identity.queries import Queries
 from idgnn.identity.schedule import make_schedule, plain_schedule
@@ -99,8 +99,12 @@ class HeteroIndex:
             node, color = place.split(joined.node.numel())
             read = Queries(node, node if asked.own else color)
             schedule = plain_schedule(self.graph, nodes, self.num_layers)
-        rounds = typed_schedule(schedule, self.graph, self.typed, gradients)
+        rounds = typed_schedule(schedule, self.graph, self.typed, self.way(gradients))
         return HeteroPrepared(self.starts(rounds), self.weight, rounds, read)
+
+    def way(self, gradients: bool) -> Way:
+        """How messages are arranged for the layers of the network."""
+        return Way(gradients, map_sources=self.sums)
 
     def starts(self, rounds: TypedSchedule) -> tuple[Start, ...]:
         """The features of the rows that a schedule starts from, type by type."""
@@ -125,10 +129,10 @@ def moved(value: Any, device: torch.device) -> Any:
 
 
 def _means(typed: TypedGraph, dtype: torch.dtype) -> Tensor:
-    """One over the number of messages of its edge type at the target of each edge `[edges]`."""
+    """One over the number of messages of its edge type at the target of each edge, and 1 behind: `[edges + 1]`."""
     key = typed.edge_type * typed.total + typed.edge_index[1]
     _, place, count = torch.unique(key, return_inverse=True, return_counts=True)
-    return count.index_select(0, place).to(dtype).reciprocal()
+    return torch.cat([count.index_select(0, place), count.new_ones(1)]).to(dtype).reciprocal()
 
 
 def _features(model: HeteroIDGNN, data: HeteroData, kind: str) -> Tensor | None:

@@ -6,11 +6,12 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout, layer_norm, linear
+from torch.nn.functional import dropout, layer_norm
 from torch_geometric.utils import softmax
 
 from idgnn.identity.hetero_schedule import Slots, TypedRound
 from idgnn.layers.aggregation import gather_sum
+from idgnn.models.hetero_linear import grouped_linear
 
 
 class HeteroLayer(nn.Module):
@@ -107,24 +108,25 @@ class HeteroLayer(nn.Module):
 
     def total(self, x: Tensor, slots: Slots, edge_weight: Tensor | None, base: Tensor | None = None) -> Tensor:
         """The sum of all messages to each target `[targets, channels]`."""
-        summed = gather_sum(x, slots.into, edge_weight=edge_weight)  # [slots, channels]
-        parts = summed.split([count for _, count in slots.kinds])
-        mapped = [linear(part, self.weight_of(kind)) for part, (kind, _) in zip(parts, slots.kinds, strict=True)]
-        slot = torch.cat(mapped) if mapped else summed
+        entries = gather_sum(x, slots.into, edge_weight=edge_weight)  # [slots, channels]
+        if slots.taken.numel():
+            entries = torch.cat([entries, x.index_select(0, slots.taken)])
+        weights = [self.weight_of(kind) for kind, _ in slots.kinds]
+        entries = grouped_linear(entries, weights, [count for _, count in slots.kinds])
         if self.attention is None:
-            return gather_sum(slot, slots.out, base=base)
-        return self._attend(slot, slots)
+            return gather_sum(entries, slots.out, edge_weight=edge_weight, base=base)
+        return self._attend(entries, slots)
 
     def finish(self, total: Tensor, own: Tensor, segments: tuple[tuple[int, int], ...]) -> Tensor:
         """The new states, from sums of messages and the states before."""
         sizes = [count for _, count in segments]
-        parts = []
-        for (kind, _), sums, before in zip(segments, total.split(sizes), own.split(sizes), strict=True):
-            h = torch.addmm(sums, before, self.weight_self[kind].t()) + self.bias[kind]
-            h = layer_norm(h, (self.channels,), self.scale[kind], self.shift[kind]).relu()
-            parts.append(h)
+        total = total + grouped_linear(own, [self.weight_self[kind] for kind, _ in segments], sizes)
+        parts = [
+            layer_norm(part + self.bias[kind], (self.channels,), self.scale[kind], self.shift[kind])
+            for (kind, _), part in zip(segments, total.split(sizes), strict=True)
+        ]
         h = torch.cat(parts) if parts else own
-        h = dropout(h, self.dropout, self.training)
+        h = dropout(h.relu(), self.dropout, self.training)
         return h + own if self.residual else h
 
     def _attend(self, slot: Tensor, slots: Slots) -> Tensor:
