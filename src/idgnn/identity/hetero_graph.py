@@ -75,7 +75,7 @@ def hetero_identity_graph(data: HeteroData, num_layers: int, queries: TypedQuery
         target.edge_index, target.edge = rows.edge_index[edge_type], rows.edge[edge_type]
         target.plain_edge = torch.arange(store.edge_index.size(1), device=target.edge.device)
         _carry(store, target, _EDGE_KEYS, target.edge, f"the edge type {edge_type}")
-    _carry(data._global_store, graph, (), rows.query_row, "the graph")
+    _carry(data.stores[0], graph, (), rows.query_row, "the graph")
     graph.query_row, graph.num_layers = rows.query_row, num_layers
     graph.read_type, graph.root_type = asked.read, asked.root
     return graph

@@ -43,7 +43,7 @@ class _Kept:
         h, slots = model.start(tuple(starts)), all_slots(index.graph, typed, index.sums)
         self.states: list[Tensor] = []  # [nodes, channels]
         self.sums: list[Tensor] = []
-        for layer in model.layers:
+        for layer in model.rounds:
             total = layer.total(h, slots, index.weight)
             self.states.append(h)
             self.sums.append(total)
