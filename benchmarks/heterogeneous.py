@@ -95,15 +95,13 @@ class Plain(nn.Module):
         self.convs = nn.ModuleList(
             HeteroConv({kind: SAGEConv(CHANNELS, CHANNELS) for kind in data.edge_types}) for _ in range(num_layers)
         )
-        self.norms = nn.ModuleList(
-            nn.ModuleDict({kind: nn.LayerNorm(CHANNELS) for kind in kinds}) for _ in range(num_layers)
-        )
+        self.norms = nn.ModuleDict({kind: nn.LayerNorm(CHANNELS) for kind in kinds})
 
     def forward(self, x_dict: dict[str, Tensor], edge_index_dict: dict[tuple[str, str, str], Tensor]) -> Tensor:
         """The states of drivers."""
         x = {kind: self.start[kind](x) for kind, x in x_dict.items()}
-        for conv, norm in zip(self.convs, self.norms, strict=True):
-            x = {kind: norm[kind](h).relu() for kind, h in conv(x, edge_index_dict).items()}
+        for conv in self.convs:
+            x = {kind: self.norms[kind](h).relu() for kind, h in conv(x, edge_index_dict).items()}
         return x["drivers"]
 
 

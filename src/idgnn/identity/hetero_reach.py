@@ -13,8 +13,10 @@ from idgnn.identity.hetero_graph import typed_queries
 from idgnn.identity.hetero_queries import Nodes
 from idgnn.identity.hetero_types import TypedGraph
 
+Pairs = tuple[tuple[str, Tensor], tuple[str, Tensor]]
 
-def reachable(data: HeteroData, roots: str | Nodes, target: str, num_layers: int) -> tuple[Nodes, Nodes]:
+
+def reachable(data: HeteroData, roots: str | Nodes, target: str, num_layers: int) -> Pairs:
     """Every node of type `target` that the color of a root can reach in `num_layers` rounds, as queries.
 
     Args:
