@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from idgnn.experiments.grid import TABLES, Choice
-from idgnn.experiments.published import published
+from idgnn.experiments.grid import Choice
 from idgnn.experiments.spec import job_as_dict
 from idgnn.experiments.store import read_records
-from idgnn.report.layout import layout
-from idgnn.report.markdown import markdown
-from idgnn.report.tables import fill
+from idgnn.experiments.tables import TABLES
+from idgnn.report.pages import markdown
+from idgnn.report.report import Report
+from tests.report.made import filled
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def page() -> str:
     records = read_records(ROOT / "results" / "records.jsonl.gz").records
-    return markdown([fill(layout(name), records, published) for name in TABLES])
+    return markdown(Report(tuple(filled(name, records) for name in TABLES)))
 
 
 def test_every_run_of_the_grid_has_its_record():

@@ -1,5 +1,6 @@
 """From a dataset and a task to parts, queries and an objective."""
 
+from dataclasses import replace
 from typing import get_args
 
 import networkx as nx
@@ -7,13 +8,14 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from idgnn.choices import TASK_LEVEL, TaskName
+from idgnn.choices import TASK_LEVEL, GraphPattern, NodePattern, TaskName
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.labels import node_clustering
 from idgnn.graphs.synthetic import random_regular
 from idgnn.tasks.link_prediction import LinkObjective
 from idgnn.tasks.objective import Binary, Classes, Quantity
 from idgnn.tasks.problem import TASKS, OneClassWarning, Problem, make_problem
+from idgnn.tasks.quantities import Quantities
 from idgnn.tasks.query_set import QuerySet
 from idgnn.tasks.task_settings import TaskSettings
 
@@ -50,6 +52,8 @@ def labeled(name: str, number: int = 20) -> list[Data]:
             graph.edge_label = (nodes + i) % 3
         if name.endswith("regression"):
             graph.y = graph.y * 1.5
+        graph.node_counts = ((nodes + i) % 3).float().unsqueeze(1).repeat(1, len(get_args(NodePattern)))
+        graph.graph_counts = torch.full((1, len(get_args(GraphPattern))), float(i))
     return graphs
 
 
@@ -78,12 +82,13 @@ def test_every_task_is_made_and_no_graph_is_in_two_parts(name, options):
         assert graphs_in(part) == sorted(problem.graph_ids[part_name])
         assert part.target is not None and part.level == problem.level
         asked = part.num_graphs if part.level == "graph" else part.query_owner.numel()
-        assert part.target.numel() == asked > 0
+        assert part.target.size(0) == asked > 0
     seen = [i for ids in problem.graph_ids.values() for i in ids]
     assert sorted(seen) == sorted(set(seen))
     if name != "link-prediction":
         assert sorted(seen) == list(range(20))
     special = {"link-prediction": LinkObjective, "node-regression": Quantity, "graph-regression": Quantity}
+    special |= {"node-counting": Quantities, "graph-counting": Quantities}
     assert type(problem.objective) is special.get(name, Classes)
 
 
@@ -146,6 +151,17 @@ def test_folds_hold_out_every_graph_once_with_the_classes_in_equal_shares():
         held += problem.graph_ids["valid"]
         assert problem.held_out["valid"].target.bincount().tolist() == [2, 2, 2]
     assert sorted(held) == list(range(30))
+
+
+def test_folds_that_come_with_a_dataset_are_kept():
+    folds = [{"train": torch.tensor([3, 1, 0]), "valid": torch.tensor([2])}, {"train": torch.tensor([2, 3])}]
+    folds[1]["valid"] = torch.tensor([5, 4])
+    dataset = Dataset("python", labeled("graph-classification", 6), provided_folds=folds)
+    task = TaskSettings(name="graph-classification", split="folds", folds=2)
+    for fold, (train, valid) in enumerate([([3, 1, 0], [2]), ([2, 3], [5, 4])]):
+        assert make_problem(dataset, replace(task, fold=fold)).graph_ids == {"train": train, "valid": valid}
+    with pytest.raises(ValueError, match="folds is 3, but python comes with 2 folds"):
+        make_problem(dataset, replace(task, folds=3))
 
 
 def test_the_provided_split_is_kept():

@@ -9,7 +9,17 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from idgnn.experiments.spec import GENERATED, Job, MeasureJob, RunRecord, TrainJob, checksum, job_as_dict, key_of
+from idgnn.experiments.spec import (
+    GENERATED,
+    Job,
+    MeasureJob,
+    PeerJob,
+    RunRecord,
+    TrainJob,
+    checksum,
+    job_as_dict,
+    key_of,
+)
 from idgnn.graphs.catalog import find
 from idgnn.training.environment import processor, versions
 from idgnn.training.run_settings import RunSettings
@@ -25,6 +35,10 @@ if TYPE_CHECKING:
 
 def execute(job: Job, device: str) -> dict[str, Any]:
     """The result of a job, as :class:`idgnn.experiments.spec.RunRecord` describes it."""
+    if isinstance(job, PeerJob):
+        from idgnn.experiments.peers.run import run_peer
+
+        return run_peer(job.settings, device, job.seed)
     return _measure(job, device) if isinstance(job, MeasureJob) else _train(job, device)
 
 
@@ -114,8 +128,12 @@ def _network(job: TrainJob, problem: Problem) -> Any:
     if job.variant == "idgnn":
         from idgnn.models.predictor import make_predictor
 
-        outputs = problem.objective.num_outputs
-        return make_predictor(settings.model, problem.level, problem.in_channels, outputs, problem.edge_dim)
+        outputs, symmetric = problem.objective.num_outputs, problem.symmetric
+        return make_predictor(settings.model, problem.level, problem.in_channels, outputs, problem.edge_dim, symmetric)
+    if job.variant in ("root", "copy-sum"):
+        from idgnn.experiments.copy_sum import build_expressive
+
+        return build_expressive(settings, problem, job.variant == "copy-sum")
     if job.variant == "released":
         from idgnn.experiments.released import build_released as build_variant
     elif job.variant == "walks":
@@ -135,6 +153,8 @@ def _measure(job: MeasureJob, device: str) -> dict[str, Any]:
         check_generated("random-regular", random_regular(10, num_nodes=16, degree=4))
     elif job.name == "run-time":
         from idgnn.experiments.run_time import measure_run_time as measure
+    elif job.name == "graph8c":
+        from idgnn.experiments.graph8c import measure_graph8c as measure
     else:
         from idgnn.experiments.memory import measure_memory as measure
     return measure(dict(job.arguments), job.seed, device)

@@ -40,6 +40,10 @@ class LinkPrediction(Task):
                     f"split is {settings.split!r}, but {settings.name} holds out edges of a single graph at random. "
                     "Use split='random'."
                 )
+            if settings.inner:
+                raise ValueError(
+                    "inner splits graphs, but there is a single one. Leave it out, and use valid and test."
+                )
             shares = {"test": settings.test, "valid": settings.valid}
             parts = links_of_one_graph(dataset.graphs[0], shares, settings.supervision, generator, directed)
             graph_ids = {name: [0] for name in parts}
@@ -48,6 +52,10 @@ class LinkPrediction(Task):
             parts, graph_ids = links_of_many_graphs(dataset.graphs, split, settings.supervision, generator, directed)
         held_out = {name: part.epoch(generator) for name, part in parts.items() if name != "train"}
         return {"train": parts["train"], **held_out}, graph_ids
+
+    def symmetric(self, dataset: Dataset) -> bool:
+        """Unless edges have a direction."""
+        return not _is_directed(dataset)
 
     def objective(self, settings: TaskSettings, targets: Mapping[str, Tensor]) -> Objective:
         """Binary cross-entropy; ROC AUC and ranks."""

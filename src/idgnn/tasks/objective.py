@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, l1_loss, mse_loss
+
+from idgnn.choices import ErrorName
 
 
 class Objective(ABC):
@@ -40,6 +42,10 @@ class Objective(ABC):
     @abstractmethod
     def read(self, out: Tensor) -> dict[str, Tensor]:
         """The outputs as columns of a table: classes, probabilities, quantities."""
+
+    def labels(self, target: Tensor) -> dict[str, Tensor]:
+        """The targets as columns of a table."""
+        return {"label": target}
 
 
 @dataclass(frozen=True)
@@ -108,25 +114,23 @@ class Binary(Objective):
 
 @dataclass(frozen=True)
 class Quantity(Objective):
-    """A number: squared error of the standardized target, mean absolute error in its own unit."""
+    """A number: error of the standardized target as the loss, mean absolute error in its own unit as the metric."""
 
     mean: float = 0.0
     scale: float = 1.0
+    error: ErrorName = "squared"
     kind = "quantity"
     metric = "mae"
     higher_is_better = False
 
     @staticmethod
-    def of(target: Tensor) -> Quantity:
-        """Standardized by the training targets."""
-        target = target.double()
-        scale = target.std().item() if target.numel() > 1 else 0.0
-        # A standard deviation below the range of float32 counts as 0.
-        return Quantity(target.mean().item(), scale if scale > torch.finfo(torch.float32).tiny else 1.0)
+    def of(target: Tensor, error: ErrorName = "squared") -> Quantity:
+        """Standardized by the training targets `[queries]`."""
+        return Quantity(target.double().mean().item(), spread(target), error)
 
     def loss(self, out: Tensor, target: Tensor) -> Tensor:
-        """Mean squared error, in standard deviations of the training targets."""
-        return mse_loss(out.squeeze(-1).float(), ((target - self.mean) / self.scale).float())
+        """Mean squared or absolute error, in standard deviations of the training targets."""
+        return error_of(self.error, out.squeeze(-1).float(), ((target - self.mean) / self.scale).float())
 
     def measure(self, out: Tensor, target: Tensor, graph: Tensor) -> dict[str, float]:
         """The mean absolute error."""
@@ -137,3 +141,15 @@ class Quantity(Objective):
     def read(self, out: Tensor) -> dict[str, Tensor]:
         """The number in its own unit."""
         return {"value": out.squeeze(-1).float() * self.scale + self.mean}
+
+
+def error_of(error: ErrorName, out: Tensor, target: Tensor) -> Tensor:
+    """The mean of the squared or absolute differences."""
+    return mse_loss(out, target) if error == "squared" else l1_loss(out, target)
+
+
+def spread(target: Tensor) -> float:
+    """The standard deviation of quantities `[queries]`; 1 if they are all the same."""
+    scale = target.double().std().item() if target.numel() > 1 else 0.0
+    # A standard deviation below the range of float32 counts as 0.
+    return scale if scale > torch.finfo(torch.float32).tiny else 1.0

@@ -11,8 +11,10 @@ from idgnn.choices import Level, TaskName
 from idgnn.graphs.dataset import Dataset
 from idgnn.tasks.classification import Classification
 from idgnn.tasks.clustering import Clustering
+from idgnn.tasks.counting import Counting
 from idgnn.tasks.link_prediction import LinkObjective, LinkPrediction
 from idgnn.tasks.objective import Binary, Classes, Objective, Quantity
+from idgnn.tasks.quantities import Quantities
 from idgnn.tasks.query_set import QuerySet
 from idgnn.tasks.regression import Regression
 from idgnn.tasks.shortest_path import ShortestPath
@@ -23,15 +25,17 @@ TASKS: dict[TaskName, Task] = {
     "node-classification": Classification(),
     "node-regression": Regression(),
     "node-clustering": Clustering(),
+    "node-counting": Counting(),
     "link-prediction": LinkPrediction(),
     "shortest-path": ShortestPath(),
     "pair-classification": Classification(),
     "graph-classification": Classification(),
     "graph-regression": Regression(),
     "graph-clustering": Clustering(),
+    "graph-counting": Counting(),
 }
 
-_OBJECTIVES: tuple[type[Objective], ...] = (Binary, Classes, LinkObjective, Quantity)
+_OBJECTIVES: tuple[type[Objective], ...] = (Binary, Classes, LinkObjective, Quantity, Quantities)
 
 
 class OneClassWarning(UserWarning):
@@ -51,6 +55,8 @@ class Problem:
     """For each part, the graphs of the dataset that are in it."""
     classes: tuple[str, ...] | None = None
     """The names of the classes, if they have any."""
+    symmetric: bool = False
+    """Whether pairs have no direction."""
 
     @property
     def in_channels(self) -> int:
@@ -81,7 +87,15 @@ def make_problem(dataset: Dataset, settings: TaskSettings, seed: int = 0) -> Pro
                 OneClassWarning,
                 stacklevel=2,
             )
-    return Problem(settings.level, objective, parts["train"], held_out, graph_ids, task.class_names(dataset, settings))
+    return Problem(
+        settings.level,
+        objective,
+        parts["train"],
+        held_out,
+        graph_ids,
+        task.class_names(dataset, settings),
+        task.symmetric(dataset),
+    )
 
 
 def objective_from_dict(values: Mapping[str, Any]) -> Objective:

@@ -59,13 +59,13 @@ class Batches:
 
     Args:
         part: Graphs and queries, on the device.
-        encoder: What they are prepared for.
+        encoder: What they are prepared for: a predictor, or an encoder alone.
     """
 
     def __init__(self, part: QuerySet, encoder: Encoder) -> None:
         self.part, self.encoder = part, encoder
         self.whole: PreparedGraphs | None = None
-        if isinstance(encoder, IdentityAwareModel):  # it has no schedule to cut batches out of
+        if isinstance(getattr(encoder, "encoder", encoder), IdentityAwareModel):  # no schedule to cut batches out of
             return
         try:
             ready = self._prepare(part)

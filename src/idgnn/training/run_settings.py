@@ -36,7 +36,7 @@ class TrainOptions:
     """The weights that the run ends with: those of the last epoch, or of the best one on the validation part."""
     eval_every: int = 1
     """Epochs between two evaluations on the held-out parts; the last epoch is always evaluated."""
-    reestimate_batchnorm: bool = False
+    reestimate_batchnorm: bool = True
     """Before each evaluation, average BatchNorm's statistics over all training batches."""
     device: str = "auto"
     """cpu, cuda, cuda:1; auto takes a GPU if there is one."""

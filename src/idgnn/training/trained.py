@@ -19,7 +19,7 @@ from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.queries import as_tensor
 from idgnn.models.embedding import EmbeddingBar
 from idgnn.models.identity_aware import IdentityAwareModel
-from idgnn.models.predictor import Predictor
+from idgnn.models.predictor import Predictor, both_directions
 from idgnn.tasks.objective import Objective
 from idgnn.tasks.problem import TASKS, objective_from_dict
 from idgnn.tasks.query_set import QuerySet, as_list, restore_integers, stack
@@ -119,7 +119,7 @@ class Run:
                     if ids.numel() < len(given):
                         chosen = None if queries is None else [queries[i] for i in ids]
                         some = self._stacked(part.level, [given[i] for i in ids], chosen)
-                    yield _apply_head(model, some, _embedded(model, some, memory, progress and single))
+                    yield _apply_head(model, some, _both_embedded(model, some, memory, progress and single))
                     bar.advance(some.num_graphs)
 
             out = predict_all(model, outputs, len(given), batch_size)
@@ -220,12 +220,21 @@ def _embedded(
         return embed_partial(model.encoder, data, part.queries, memory, progress, partial)
 
 
+def _both_embedded(model: Predictor, part: QuerySet, memory: int | str | None, progress: bool) -> Tensor:
+    """What the head reads: the embeddings of all queries, of symmetric pairs in both directions where they differ."""
+    if not model.reads_both or part.queries is None:
+        return _embedded(model, part, memory, progress)
+    h = _embedded(model, replace(part, queries=both_directions(part.queries)), memory, progress)
+    number = part.queries.size(1)
+    return torch.cat([h[:number], h[number:]], dim=1)
+
+
 def _apply_head(model: Predictor, part: QuerySet, h: Tensor) -> Tensor:
     """The outputs of the head for embeddings, on the CPU."""
     device = next(model.parameters()).device
     if part.level == "graph":
         return model.head(h.to(device), part.owner.to(device), part.num_graphs).cpu()
-    return torch.cat([model.head(rows.to(device)).cpu() for rows in h.split(_HEAD_ROWS)])
+    return torch.cat([model.answer(rows.to(device)).cpu() for rows in h.split(_HEAD_ROWS)])
 
 
 @contextmanager

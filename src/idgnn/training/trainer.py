@@ -20,7 +20,7 @@ from idgnn.tasks.problem import Problem
 from idgnn.tasks.query_set import QuerySet
 from idgnn.training.batches import Batches, GraphBatch
 from idgnn.training.cuda_graphs import CudaGraphCache
-from idgnn.training.evaluation import Predictions, predict_all, reestimate_batchnorm
+from idgnn.training.evaluation import Predictions, batch_norms, predict_all, reestimate_batchnorm
 from idgnn.training.processes import SINGLE_PROCESS, Processes, choose_device, device_name, is_out_of_memory
 from idgnn.training.root_batches import RootBatches, RootSource
 from idgnn.training.run_folder import Epoch
@@ -75,8 +75,9 @@ class Trainer:
         self.graph_cache = CudaGraphCache(self.device) if options.cuda_graphs else None
         # With query_batch_size, graphs stay on the CPU, and only what a batch needs is copied to the device.
         by_query = options.query_batch_size is not None
-        self.source = RootSource(model.encoder, options.workers, self.device) if by_query else None
+        self.source = RootSource(model, options.workers, self.device) if by_query else None
         self.train = self._placed(problem.train)
+        self._fit_cycle_scale()
         self.batches: Batches | RootBatches | None = None  # of the training part, until its queries change
         self.held_out = {name: self._batches(self._placed(part)) for name, part in problem.held_out.items()}
         self.epoch, self.batch_size = 0, options.query_batch_size or options.batch_size
@@ -109,7 +110,7 @@ class Trainer:
                 waiting = list(torch.cat(waiting).split(self.batch_size))
         self.epoch += 1
         due = self.epoch % self.options.eval_every == 0 or self.epoch == self.options.epochs
-        if due and self.options.reestimate_batchnorm:
+        if due and self.options.reestimate_batchnorm and batch_norms(self.model):
             all_items = torch.arange(batches.num_items).split(self.batch_size)
             with reestimate_batchnorm(self.model), self._autocast():
                 for batch in self._shares(batches, all_items):
@@ -212,11 +213,20 @@ class Trainer:
             stacklevel=3,
         )
 
+    def _fit_cycle_scale(self) -> None:
+        """Standardizes the counts of ID-GNN-Fast over the training graphs, before any batch is prepared."""
+        scale = getattr(self.model.encoder, "count_scale", None)
+        if scale is not None and not bool(scale.fitted):
+            scale.fit(self.model.encoder.counts_of(self.train.edge_index, self.train.x.size(0)))
+
     def _placed(self, part: QuerySet) -> QuerySet:
         return part if self.source else part.to(self.device)
 
     def _batches(self, part: QuerySet, fanout: tuple[int, ...] = ()) -> Batches | RootBatches:
-        return self.source.batches(part, fanout) if self.source else Batches(part, self.model.encoder)
+        if self.source:
+            return self.source.batches(part, fanout)
+        # A network of the experiments may have an encoder that prepares batches, and no more.
+        return Batches(part, self.model if isinstance(self.model, Predictor) else self.model.encoder)
 
     def _training_batches(self) -> Batches | RootBatches:
         part = self.train.epoch(generator_of(self.seed, "queries", self.epoch))
