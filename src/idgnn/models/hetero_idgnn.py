@@ -111,7 +111,7 @@ class HeteroIDGNN(Saved, nn.Module):
         check_num_layers(num_layers)
         check_scale(cycle_scale)
         if cycle_scale == "standardized":
-            raise ValueError("cycle_scale is 'standardized', expected 'log', 'counts' or 'walk' for several node types.")
+            raise ValueError("cycle_scale is 'standardized', expected 'log', 'counts' or 'walk' here.")
         check_whole(hidden_channels, "hidden_channels", "the width of the network")
         check_whole(cycle_length, "cycle_length", "how many counts are added to the features")
         for kind in (*in_channels, *self.num_embeddings, *([] if root is None else [root])):
