@@ -216,6 +216,21 @@ def test_own_module_that_returns_one_type():
         model(data.x_dict, data.edge_index_dict, queries=(("result", [0]), ("driver", [0])))
 
 
+def test_dictionaries_are_known_by_name_or_hint():
+    class Unnamed(OwnModule):
+        def forward(self, x, edges):
+            return super().forward(x, edges)
+
+    class Hinted(OwnModule):
+        def forward(self, x: dict[str, Tensor], edges):
+            return super().forward(x, edges)
+
+    data = races()
+    with pytest.raises(ValueError, match="known by the names x_dict and edge_index_dict"):
+        identity_aware(Unnamed())(data.x_dict, data.edge_index_dict)
+    assert identity_aware(Hinted())(data.x_dict, data.edge_index_dict, queries="driver").shape == (5, WIDTH)
+
+
 def test_a_model_that_takes_a_hetero_data():
     data, module = races(), Typed()
     model = identity_aware(module)

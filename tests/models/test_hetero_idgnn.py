@@ -1,6 +1,7 @@
 """The ready encoder for heterogeneous graphs: files, options, training, and what is refused."""
 
 import json
+import pickle
 
 import pytest
 import torch
@@ -52,6 +53,7 @@ def test_an_index_is_made_once_and_used_again():
     index = model.index(data)
     for queries in ("driver", PAIRS):
         torch.testing.assert_close(model(index, queries), model(data, queries), rtol=0, atol=0)
+    assert torch.equal(model(pickle.loads(pickle.dumps(index)), PAIRS), model(data, PAIRS))  # as worker processes do
     ready = index.prepare(PAIRS).to("cpu")
     torch.testing.assert_close(model.run(ready), model(data, PAIRS), rtol=0, atol=0)
 
