@@ -68,8 +68,8 @@ EdgeInput = Literal["edge_attr", "edge_weight"]
 Tracker = Literal["tensorboard", "wandb", "mlflow"]
 """Experiment trackers that training reports to."""
 
-TableName = Literal["table1", "table2", "table3", "table4", "table5", "table6", "memory"]
-"""The tables of the paper; `"memory"` is the one of its appendix."""
+TableName = Literal["table1", "table2", "table3", "table4", "table5", "table6", "memory", "expressiveness"]
+"""The tables of the paper, `"memory"` of its appendix; `"expressiveness"` is beyond the paper."""
 
 Protocol = Literal["text", "released", "recommended"]
 """`text` follows the paper, and the released code where it is silent; `released` follows the released settings;

@@ -11,7 +11,7 @@ import pytest
 
 from idgnn.experiments.estimate import Estimator
 from idgnn.experiments.grid import Choice, in_order, quick
-from idgnn.experiments.spec import MeasureJob, RunRecord, TrainJob, job_as_dict
+from idgnn.experiments.spec import MeasureJob, PeerJob, RunRecord, TrainJob, job_as_dict
 from idgnn.experiments.store import read_records
 from idgnn.experiments.tables import TABLES
 
@@ -69,7 +69,7 @@ def test_quick_runs_are_smaller_and_have_other_keys():
     for spec in real:
         small = quick(spec)
         assert (small.table, small.column, small.row, small.seed) == (spec.table, spec.column, spec.row, spec.seed)
-        if isinstance(spec.job, TrainJob):
+        if isinstance(spec.job, TrainJob | PeerJob):
             assert small.key not in keys
             assert estimate(small.job).seconds < estimate(spec.job).seconds
     assert Choice(seeds=(0,), quick=True).specs() == [quick(spec) for spec in Choice(seeds=(0,)).specs()]

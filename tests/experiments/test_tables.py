@@ -6,9 +6,10 @@ import pytest
 from idgnn.choices import TableName
 from idgnn.experiments.grid import PROTOCOLS
 from idgnn.experiments.paper_models import PAPER
-from idgnn.experiments.spec import MeasureJob
+from idgnn.experiments.peers.settings import DATASETS, PEERS, peer_settings
+from idgnn.experiments.spec import PeerJob, TrainJob
 from idgnn.experiments.tables import TABLES
-from idgnn.experiments.tables.table5 import PGNN
+from idgnn.experiments.tables.table5 import FIXED, PGNN
 from idgnn.experiments.tables.table6 import FOLDS
 
 SEEDS = (0, 1, 2)
@@ -26,7 +27,7 @@ def test_every_run_has_its_table_protocol_and_seed(name, protocol):
     assert all(spec.table == name and spec.protocol == protocol and spec.seed in SEEDS for spec in specs)
     for spec in specs:
         job = spec.job
-        assert (job.seed if isinstance(job, MeasureJob) else job.settings.seed) == spec.seed
+        assert (job.settings.seed if isinstance(job, TrainJob) else job.seed) == spec.seed
     # A cell has one run a seed, but for the folds of Table 6.
     cells = {(spec.column, spec.row, spec.seed) for spec in specs}
     assert len(specs) == len(cells) * (FOLDS if name == "table6" else 1)
@@ -68,14 +69,14 @@ def test_a_table_has_ten_columns_of_twelve_models_and_three_seeds(name, protocol
 def test_table_5_shares_all_runs_with_table_3_except_p_gnn(protocol):
     third = {spec.key for spec in TABLES["table3"].specs(protocol, SEEDS)}
     for spec in TABLES["table5"].specs(protocol, SEEDS):
-        assert (spec.key in third) == (spec.row != PGNN)
+        assert (spec.key in third) == (spec.row not in (PGNN, FIXED))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_p_gnn_is_trained_as_the_gcn_beside_it_with_its_budget(protocol):
     jobs = {(spec.column, spec.row, spec.seed): spec.job for spec in TABLES["table5"].specs(protocol, SEEDS)}
     for (column, row, seed), job in jobs.items():
-        if row == PGNN:
+        if row in (PGNN, FIXED):
             ours, gcn = job.settings, jobs[column, "gcn", seed].settings
             assert replace(ours, model=gcn.model) == gcn
             assert ours.model.width is None
@@ -84,14 +85,27 @@ def test_p_gnn_is_trained_as_the_gcn_beside_it_with_its_budget(protocol):
 
 def test_every_fold_of_table_6_is_held_out_once_and_every_epoch_measured():
     specs = TABLES["table6"].specs("text", SEEDS)
-    assert len(specs) == 3 * 12 * 10
+    assert len(specs) == 6 * 12 * 10 + 4 * 8 * 10
     assert not TABLES["table6"].specs("text", SEEDS[1:])  # the folds take the place of seeds
     assert not TABLES["table6"].specs("released", SEEDS)  # it has no settings for this
-    for column in ("class-MUTAG", "class-PTC_MR", "class-PROTEINS"):
+    for name in (*DATASETS, "MUTAG", "PROTEINS"):
+        column = f"class-{name}"
         runs = [spec.job.settings for spec in specs if spec.column == column and spec.row == "full-gin"]
         assert sorted(run.task.fold for run in runs) == list(range(10))
         assert all(run.task.split == "folds" and run.task.folds == 10 for run in runs)
         assert all(run.training.epochs == 300 and run.training.eval_every == 1 for run in runs)
+
+
+def test_all_folds_of_a_peer_are_one_job_with_the_authors_settings():
+    specs = [spec for spec in TABLES["table6"].specs("text", SEEDS) if isinstance(spec.job, PeerJob)]
+    cells = {(spec.row, spec.job.settings.dataset): spec.key for spec in specs}
+    rows = {peer: peer for peer in PEERS} | {"1-2-3-gnn-chosen": "1-2-3-gnn"}
+    assert set(cells) == {(row, name) for row in rows for name in DATASETS} and len(set(cells.values())) == 28
+    for spec in specs:
+        assert spec.job.settings == peer_settings(rows[spec.row], spec.column.removeprefix("class-"))
+    for row, name in cells:
+        folds = [spec.job.fold for spec in specs if (spec.row, spec.job.settings.dataset) == (row, name)]
+        assert folds == list(range(FOLDS))
 
 
 def test_cells_that_are_measured_together_share_a_measurement():

@@ -3,9 +3,10 @@
 import pytest
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 from torch_geometric.nn import GAT, GCN, GIN, PNA, GATConv, GCNConv, GraphSAGE, SAGEConv, TransformerConv
 
-from idgnn import IDGNN, identity_aware, match_budget
+from idgnn import IDGNN, RootLoader, identity_aware, match_budget
 from idgnn.models.budget import num_parameters
 
 pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
@@ -98,3 +99,22 @@ def test_the_budget_counts_the_second_weights(conv):
     assert narrow < wide
     model = IDGNN(1, narrow, 2, conv=conv, color="message+update")
     assert abs(num_parameters(model) - 100000) <= 1000
+
+
+@pytest.mark.parametrize("conv", ["gcn", "sage", "sage-sum", "gat", "gin", "gine"])
+def test_embed_and_batches_of_roots_are_algorithm_1(conv):
+    """The other paths are compared with brute force in tests/laws."""
+    torch.manual_seed(0)
+    name, _, aggr = conv.partition("-")
+    options = {"edge_dim": 2} if name == "gine" else {"aggr": aggr or "max"}
+    model = IDGNN(3, 8, 4, num_layers=3, conv=name, color="message+update", **options).double().eval()
+    for layer in model.convs:
+        nn.init.normal_(layer.operator.update_colored, std=0.5)
+    edge = {"edge_attr": torch.randn(EDGES.size(1), 2, dtype=torch.double)} if name == "gine" else {}
+    data, pairs = Data(x=X, edge_index=EDGES, **edge), torch.tensor([[0, 2, 3, 6, 4], [0, 2, 1, 6, 5]])
+    with torch.no_grad():
+        for roots in (torch.arange(7), pairs):
+            expected = model(X, EDGES, queries=roots, engine="ego", **edge)
+            torch.testing.assert_close(model.embed(data, roots), expected)
+            for batch in RootLoader(data, model, roots, batch_size=3):
+                torch.testing.assert_close(model.run(batch.ready), expected[batch.index])

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import get_args
+from typing import Literal, get_args
 
 from idgnn.choices import TaskName
 from idgnn.experiments.paper_models import PAPER, Model
@@ -67,7 +67,7 @@ def specs(kinds: Sequence[Kind]) -> list[Spec]:
     ]
 
 
-def split_of(data: str) -> str:
+def split_of(data: str) -> Literal["random", "provided"]:
     """As in the tables: only ogbg-molhiv comes with a split."""
     return "provided" if data == "ogbg-molhiv" else "random"
 

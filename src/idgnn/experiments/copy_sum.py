@@ -89,7 +89,10 @@ def copies_of(edge_index: Tensor, num_nodes: int, num_layers: int) -> tuple[Tens
 
 
 class ExpressivePredictor(nn.Module):
-    """A network of the table: an encoder, and an MLP of one hidden layer on nodes, or on their sum over a graph.
+    """A network of the table: an encoder, and an MLP on nodes, or on their sum over a graph.
+
+    A linear layer reads the embedding of every node and, beside it, its features with the counts of ID-GNN-Fast: GIN
+    adds up a node's own state and those of its neighbors, so that later layers cannot tell its own counts from theirs.
 
     Args:
         level: Nodes or graphs.
@@ -104,12 +107,12 @@ class ExpressivePredictor(nn.Module):
         self.level: Level = level
         self.encoder = (CopySum if copy else IDGNN)(**encoder)
         width = encoder["hidden_channels"]
-        self.lin_read = nn.Linear(self.encoder.embedding_channels, width)
+        self.lin_read = nn.Linear(self.encoder.embedding_channels + self.encoder.lin_in.in_features, width)
         self.mlp = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, num_outputs))
 
     def forward(self, ready: Prepared, graph: Tensor, num_graphs: int) -> Tensor:
-        """Answers `[queries, num_outputs]`, or for graphs `[num_graphs, num_outputs]`."""
-        h = self.lin_read(self.encoder.run(ready)).relu()
+        """Answers `[nodes, num_outputs]`, or for graphs `[num_graphs, num_outputs]`; every node is asked about."""
+        h = self.lin_read(torch.cat([self.encoder.run(ready), ready.x], dim=-1)).relu()
         return self.mlp(global_add_pool(h, graph, num_graphs) if self.level == "graph" else h)
 
 

@@ -73,23 +73,20 @@ def machine_of(device: str, side_by_side: int) -> str:
 def _train(job: TrainJob, device: str) -> dict[str, Any]:
     import torch
 
+    from idgnn.experiments.networks import NETWORKS
     from idgnn.models.budget import num_parameters
     from idgnn.training.seeds import seed_of
     from idgnn.training.trainer import Trainer
 
     settings = job.settings
     problem = _problem(RunSettings(settings.data, settings.task, selection=settings.selection, seed=settings.seed))
-    if job.variant == "released":
-        from idgnn.experiments.released import with_returns
-
-        problem = with_returns(settings, problem)
     torch.manual_seed(seed_of(settings.seed, "weights"))
     cuda = device.startswith("cuda")
     if cuda:
         torch.cuda.reset_peak_memory_stats(device)
     # Link prediction has new queries, so other shapes, in every epoch: no step can be replayed.
     options = replace(settings.training, device=device, cuda_graphs=cuda and settings.task.name != "link-prediction")
-    model: Any = _network(job, problem)
+    model, problem = NETWORKS[job.variant](settings, problem)
     trainer = Trainer(model, problem, options, settings.seed)
     metric, curve, evaluated = problem.objective.metric, list[Any](), {}
     for epoch in trainer.epochs():
@@ -120,29 +117,6 @@ def _other_curves(evaluated: dict[int, Any], metric: str, settings: RunSettings)
 def _short(value: float) -> float:
     """As many digits as a curve can show: with all of them curves would be most of a store."""
     return float(f"{value:.5g}")
-
-
-def _network(job: TrainJob, problem: Problem) -> Any:
-    """The network of a variant."""
-    settings = job.settings
-    if job.variant == "idgnn":
-        from idgnn.models.predictor import make_predictor
-
-        outputs, symmetric = problem.objective.num_outputs, problem.symmetric
-        return make_predictor(settings.model, problem.level, problem.in_channels, outputs, problem.edge_dim, symmetric)
-    if job.variant in ("root", "copy-sum"):
-        from idgnn.experiments.copy_sum import build_expressive
-
-        return build_expressive(settings, problem, job.variant == "copy-sum")
-    if job.variant == "released":
-        from idgnn.experiments.released import build_released as build_variant
-    elif job.variant == "walks":
-        from idgnn.experiments.pair_variants import build_walks as build_variant
-    elif job.variant == "both-directions":
-        from idgnn.experiments.pair_variants import build_both_directions as build_variant
-    else:
-        from idgnn.experiments.pgnn import build_pgnn as build_variant
-    return build_variant(settings, problem)
 
 
 def _measure(job: MeasureJob, device: str) -> dict[str, Any]:

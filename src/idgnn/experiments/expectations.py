@@ -29,24 +29,27 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """Scores that rows reach under a protocol; the other `rows` are shown beside them."""
+class _Titled:
+    """Tables that expect something of the same name share its part of the report."""
 
     name: str
     title: str
     caption: str
+
+
+@dataclass(frozen=True)
+class Bounds(_Titled):
+    """Scores that rows reach under a protocol; the other `rows` are shown beside them."""
+
     rows: tuple[str, ...]
     bounds: tuple[Bound, ...]
     protocol: Protocol = "text"
 
 
 @dataclass(frozen=True)
-class BetterThan:
+class BetterThan(_Titled):
     """In every column and under every protocol, a row is better than another one."""
 
-    name: str
-    title: str
-    caption: str
     row: str
     other: str
     tally: str
@@ -54,12 +57,9 @@ class BetterThan:
 
 
 @dataclass(frozen=True)
-class WithinNoise:
+class WithinNoise(_Titled):
     """Some rows are as published under a protocol, but for noise."""
 
-    name: str
-    title: str
-    caption: str
     rows: tuple[str, ...]
     protocol: Protocol
     tally: str

@@ -9,7 +9,7 @@ from typing import get_args
 
 from idgnn.choices import Protocol
 from idgnn.experiments.execute import runs_alone
-from idgnn.experiments.spec import Spec, TrainJob
+from idgnn.experiments.spec import PeerJob, Spec, TrainJob
 from idgnn.experiments.tables import TABLES
 from idgnn.graphs.catalog import CATALOG
 from idgnn.training.run_settings import RunSettings
@@ -86,14 +86,19 @@ def quick(spec: Spec) -> Spec:
 
     It has another key, so that it never replaces the real one. Measurements are short and stay as they are.
     """
+    if isinstance(spec.job, PeerJob):
+        peer = spec.job.settings
+        small = replace(peer, epochs=max(peer.epochs // 100, 1), steps=peer.steps and 5, width=8)
+        return replace(spec, job=replace(spec.job, settings=small))
     if not isinstance(spec.job, TrainJob):
         return spec
     return replace(spec, job=replace(spec.job, settings=_small(spec.job.settings)))
 
 
-# Enough graphs to have every class in both parts; molhiv has few positive molecules.
-_QUICK_GRAPHS, _QUICK_MOLHIV = 64, 2000
-_QUICK_EDGES = 60  # entries; smaller graphs have few triangles
+# The least entries of edges, since smaller graphs have few triangles, and how many graphs: enough to have every class
+# in both parts. molhiv has few positive molecules; of zinc these are all with so many edges, some of them in each part.
+_QUICK = (60, 64)
+_QUICK_OF = {"ogbg-molhiv": (60, 2000), "zinc": (74, 210)}
 
 
 def _small(settings: RunSettings) -> RunSettings:
@@ -101,9 +106,9 @@ def _small(settings: RunSettings) -> RunSettings:
     epochs = max(training.epochs // 20, 1)
     graphs = CATALOG[settings.data].num_graphs if isinstance(settings.data, str) else 1
     if graphs > 1:
-        number = _QUICK_MOLHIV if settings.data == "ogbg-molhiv" else _QUICK_GRAPHS
+        edges, number = _QUICK_OF.get(str(settings.data), _QUICK)
         number = min(number, selection.smallest or graphs)
-        selection = replace(selection, min_edges=selection.min_edges or _QUICK_EDGES, smallest=number)
+        selection = replace(selection, min_edges=selection.min_edges or edges, smallest=number)
     return replace(
         settings,
         task=replace(settings.task, pairs=min(settings.task.pairs, 100)),

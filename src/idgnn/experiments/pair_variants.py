@@ -47,12 +47,15 @@ class WalkEncoder(IDGNN):
 class WalkPredictor(Predictor):
     """Reads the embeddings of two nodes and the walks between them, side by side, through the MLP of ID-GNN-Fast."""
 
+    encoder_class = WalkEncoder
+
     def __init__(self, num_outputs: int, encoder: dict[str, Any], pair_hidden: int = 256) -> None:
-        super().__init__("pair", num_outputs, encoder)
+        super().__init__("pair", num_outputs, encoder, pair_hidden)
         self.settings = {"num_outputs": num_outputs, "encoder": encoder, "pair_hidden": pair_hidden}
-        self.encoder = WalkEncoder(**encoder)
-        width = self.encoder.pair_channels + self.encoder.cycle_length
-        self.head = PairHead(width, num_outputs, pair_hidden)
+
+    def make_head(self, num_outputs: int, pair_hidden: int | None) -> PairHead:
+        """As :meth:`idgnn.models.predictor.Predictor.make_head`, for embeddings and counts side by side."""
+        return PairHead(self.pair_channels + self.encoder.cycle_length, num_outputs, pair_hidden)
 
     def forward(self, ready: Prepared, graph: Tensor, num_graphs: int) -> Tensor:
         """As :meth:`idgnn.models.predictor.Predictor.forward`."""
@@ -70,8 +73,7 @@ def build_walks(settings: RunSettings, problem: Problem) -> WalkPredictor:
         )
 
     def network(width: int) -> WalkPredictor:
-        plain = make_predictor(replace(model, width=width), "pair", problem.in_channels, outputs, problem.edge_dim)
-        return WalkPredictor(outputs, plain.settings["encoder"])
+        return WalkPredictor(outputs, model.encoder("pair", problem.in_channels, width, problem.edge_dim).as_dict())
 
     if model.width is not None:
         return network(model.width)

@@ -41,14 +41,14 @@ def _score(record: RunRecord) -> str:
 def run_missing(
     specs: Sequence[Spec], store: Store, device: str, jobs: int | None = None, limit: float | None = None
 ) -> None:
-    """Runs those that have not finished, the longest first; jobs that are equal are run once."""
+    """Runs those that have not finished, seed by seed, the longest first; jobs that are equal are run once."""
     records = store.read()
     every = {spec.key: spec for spec in specs}
     missing = [spec for key, spec in every.items() if key not in records.finished]
     print(f"{len(every) - len(missing)} of {len(every)} runs have finished.", flush=True)
     if missing:
         estimator = Estimator(records=records.records.values())
-        missing.sort(key=lambda spec: -estimator(spec.job).seconds)
+        missing.sort(key=lambda spec: (spec.seed, -estimator(spec.job).seconds))
         run(missing, store, workers_on(device, jobs), estimator, Lines(), limit)
 
 
@@ -71,8 +71,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small versions, to test that everything works")
     add_machine(parser, DEFAULT)
     given = parser.parse_args()
-    parts = (given.tables, given.columns, given.models, given.protocols, given.seeds)
-    specs = Choice(*map(tuple, parts), given.quick).specs()
+    tables, columns, models = tuple(given.tables), tuple(given.columns), tuple(given.models)
+    specs = Choice(tables, columns, models, tuple(given.protocols), tuple(given.seeds), given.quick).specs()
     run_missing(specs, Store(given.store), given.device, given.jobs, given.time_limit)
 
 

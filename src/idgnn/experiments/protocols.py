@@ -26,6 +26,7 @@ PROTOCOL_PHRASES: dict[Protocol, str] = {
     "recommended": "with the settings that are {}",
 }
 """Each protocol in half a sentence, with a place for its name."""
+PROTOCOLS_OF_PAPER: tuple[Protocol, ...] = ("text", "released")
 
 PAPER_NETWORK = ModelSettings(color="message", aggr="max", cycle_scale="log", pair_head="paper", symmetric=False)
 """What the paper, or the released code, has; the defaults of the library are the settings that we recommend."""

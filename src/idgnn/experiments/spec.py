@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, cached_property
 from typing import Any, Literal
 
@@ -18,9 +18,10 @@ from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.run_settings import RunSettings, TrainOptions
 
-Variant = Literal["idgnn", "released", "walks", "both-directions", "pgnn", "root", "copy-sum"]
+Variant = Literal["idgnn", "released", "walks", "both-directions", "pgnn", "pgnn-original", "root", "copy-sum"]
 """Which network: the library's, that of the released code, ID-GNN-Fast with walk counts of pairs, ID-GNN-Full with both
-directions of a pair averaged, P-GNN, those of the expressiveness table that read the root or the sum over its copy."""
+directions of a pair averaged, P-GNN with fixed anchors, P-GNN as its authors have it, those of the expressiveness table
+that read the root or the sum over its copy. :data:`idgnn.experiments.networks.NETWORKS` has their builders."""
 
 GENERATED = {
     "ScaleFree": "9a626ef502ff",
@@ -52,9 +53,13 @@ class MeasureJob:
 
 @dataclass(frozen=True)
 class PeerJob:
-    """Train one of the peers of Table 6 on all folds of a dataset at once."""
+    """Train one of the peers of Table 6 on all folds of a dataset at once.
+
+    There is one job and one record for all folds; `fold` is the one that a cell reads from it.
+    """
 
     settings: PeerSettings
+    fold: int = 0
     seed: int = 0
 
 
@@ -77,6 +82,15 @@ class Spec:
         """Equal for equal jobs, on every machine and in every process."""
         return key_of(self.job)
 
+    def record(self, records: Mapping[str, RunRecord]) -> RunRecord | None:
+        """Its record, of a peer the part of its fold, in the form of a run on this fold alone."""
+        found = records.get(self.key)
+        if not isinstance(self.job, PeerJob) or found is None or found.result is None:
+            return found
+        shared = {name: value for name, value in found.result.items() if name != "folds"}
+        folds = found.result["folds"]
+        return replace(found, result={**shared, **folds[self.job.fold]}) if self.job.fold < len(folds) else None
+
     @property
     def name(self) -> str:
         """The run in messages."""
@@ -90,7 +104,7 @@ class RunRecord:
     For training, `result` holds `"valid"` (and `"test"`): the metrics at the last epoch; `"best"`: the epoch with the
     best validation score and its metrics; `"curve"`: `[epoch, loss, validation score]` of every evaluated epoch;
     `"metric"`, `"num_parameters"`, `"width"`. For peers, what :func:`idgnn.experiments.peers.training.train_folds`
-    returns; for measurements, what the measurement returns.
+    returns, of which :meth:`Spec.record` takes one fold; for measurements, what the measurement returns.
     """
 
     key: str
@@ -122,7 +136,7 @@ def job_as_dict(job: Job) -> dict[str, Any]:
     if isinstance(job, MeasureJob):
         made: dict[str, Any] = {"measure": job.name, "arguments": dict(job.arguments), "seed": job.seed}
     elif isinstance(job, PeerJob):
-        made = {"peer": _changed(job.settings), "seed": job.seed}
+        made = {"peer": asdict(job.settings), "seed": job.seed}
     else:
         settings = job.settings
         training = {name: value for name, value in _changed(settings.training).items() if name not in _WHERE_IT_RUNS}

@@ -195,13 +195,29 @@ def _hash(key: Tensor, bits: int) -> Tensor:
     return mixed.bitwise_and_(2**bits - 1)
 
 
-def distinct(ids: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """The different ids, all below `size`, in order, and the position of each of the given ones among them."""
-    if 8 * ids.numel() < size:  # marks would take longer than sorting the few
-        return torch.unique(ids, return_inverse=True)
-    needed = torch.zeros(size, dtype=torch.bool, device=ids.device)
-    needed[ids] = True
-    found = needed.nonzero().flatten()
-    place = torch.empty(size, dtype=torch.long, device=ids.device)
-    place[found] = torch.arange(found.numel(), device=ids.device)
-    return found, place.index_select(0, ids)
+def distinct(ids: Tensor, size: int, last: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """The different ids, all below `size`, in order, and the position of each of the given ones among them.
+
+    Those that are marked in `last` `[size]` come behind all others.
+    """
+    few = 8 * ids.numel() < size  # then marks would take longer than sorting them
+    if few:
+        found, place = torch.unique(ids, return_inverse=True)
+    else:
+        needed = torch.zeros(size, dtype=torch.bool, device=ids.device)
+        needed[ids] = True
+        found, place = needed.nonzero().flatten(), None
+    every, order = torch.arange(found.numel(), device=ids.device), None
+    if last is not None:
+        behind = last.index_select(0, found)
+        order = torch.cat([(~behind).nonzero().flatten(), behind.nonzero().flatten()])
+    if place is None:  # by a table of all ids, so that each is looked up once
+        found = found if order is None else found.index_select(0, order)
+        table = torch.empty(size, dtype=torch.long, device=ids.device)
+        table[found] = every
+        return found, table.index_select(0, ids)
+    if order is None:
+        return found, place
+    moved = torch.empty_like(order)
+    moved[order] = every
+    return found.index_select(0, order), moved.index_select(0, place)

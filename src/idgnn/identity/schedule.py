@@ -23,7 +23,6 @@ from idgnn.identity.adjacency import (
     Adjacency,
     IndexedGraph,
     distinct,
-    group_edges,
     groups,
     incoming,
     pointers,
@@ -288,8 +287,9 @@ class _Builder:
             senders = [into.neighbor.index_select(0, position), own]
         sources, (source, previous, *places) = self._ordered(source, previous, *senders)
         split, num_sources = self._sizes(sources)
-        source = torch.where(source < split, source, source + count)
-        source[at] = split + block
+        if count:
+            source = torch.where(source < split, source, source + count)
+            source[at] = split + block
         round_ = split_round((source, target, none), previous, split + count, num_sources + count, self.gradients)
         found = Blocks(blocks, None, none)
         if not self.plain_known:
@@ -486,12 +486,9 @@ def trimmed(graph: IdentityGraph, num_layers: int, first_loop: int | None = None
 
 def _ordered(colored: Tensor, *rows: Tensor) -> tuple[Tensor, list[Tensor]]:
     """The different rows among these, colored ones last, and the place of each among them."""
-    found, place = distinct(torch.cat(rows), colored.numel())
-    is_colored = colored.index_select(0, found)
-    order = torch.cat([(~is_colored).nonzero().flatten(), is_colored.nonzero().flatten()])
-    moved = torch.empty_like(order)
-    moved[order] = torch.arange(order.numel(), device=order.device)
-    return found.index_select(0, order), list(moved.index_select(0, place).split([each.numel() for each in rows]))
+    ids, sizes = torch.cat(rows), [each.numel() for each in rows]
+    found, place = distinct(ids, colored.numel(), last=colored)
+    return found, list(place.split(sizes))
 
 
 def split_round(
@@ -521,8 +518,8 @@ def group_messages(
     """Messages sorted by target; for gradients they are sorted by source as well."""
     ptr = pointers(target, num_targets)
     if gradients:
-        every = torch.arange(source.numel(), device=source.device)
-        back = group_edges(source, target, every, num_sources)
+        by, order = torch.sort(source.to(torch.int32) if num_sources < 2**31 else source, stable=True)
+        back = Adjacency(pointers(by, num_sources), target.index_select(0, order), order)
         return Messages(source, ptr, edge, back, _has_hubs(source.numel(), ptr, back.ptr))
     none = source[:0]
     return Messages(source, ptr, edge, Adjacency(none, none, none), _has_hubs(source.numel(), ptr))

@@ -127,16 +127,21 @@ class IdentityGINE(Operator):
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
         plain, colored = round_.split_by_color(x)
-        out = _sum_of_messages(plain, round_.plain, self.lin_edge(edge_attr))
+        out = _sum_of_messages(plain, round_.plain, self.lin_edge, edge_attr)
         if round_.has_color:
             state = colored if self.lin_colored is None else self.lin_colored(colored)
-            edge = (self.lin_edge_colored or self.lin_edge)(edge_attr)
-            out = out + _sum_of_messages(state, round_.colored, edge)
+            out = out + _sum_of_messages(state, round_.colored, self.lin_edge_colored or self.lin_edge, edge_attr)
         out = out + (1 + self.eps) * x.index_select(0, round_.previous)
         return self.lin_out(self.lin_in(self.color_update(out, colored, round_)).relu())
 
 
-def _sum_of_messages(state: Tensor, messages: Messages, edge: Tensor) -> Tensor:
+def _sum_of_messages(state: Tensor, messages: Messages, lin_edge: nn.Module, edge_attr: Tensor) -> Tensor:
+    # The linear layer acts on edges or on messages, whichever are fewer: a batch that is cut out of a dataset has the
+    # features of all edges of the dataset beside it.
+    if messages.edge.numel() < edge_attr.size(0):
+        edge = lin_edge(edge_attr.index_select(0, messages.edge))
+    else:
+        edge = lin_edge(edge_attr).index_select(0, messages.edge)
     # Unlike the other layers' messages these differ from edge to edge, so they have to be written out.
-    sent = (state.index_select(0, messages.source) + edge.index_select(0, messages.edge)).relu()
+    sent = (state.index_select(0, messages.source) + edge).relu()
     return sent.new_zeros(messages.ptr.numel() - 1, sent.size(1)).index_add(0, messages.target, sent)

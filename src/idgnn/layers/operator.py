@@ -257,8 +257,8 @@ class LinearSumOperator(SumOperator):
         (own, colored), arrived, sums = own_states, exchange.arrived, plain.total_with_own
         if sums is None:
             assert exchange.base_row is not None
-            own_states = self.message(plain.states.index_select(0, exchange.base_row), False)
-            sums = torch.add(plain.total, own_states, alpha=self.own_weight)
+            before = self.message(plain.states.index_select(0, exchange.base_row), False)
+            sums = torch.add(plain.total, before, alpha=self.own_weight)
         base = sums.index_select(0, exchange.base)
         total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
         total = self.color_update(total, colored, round_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +41,8 @@ class Predictor(Saved):
         wrapped: The encoder, if it is a model that :func:`idgnn.identity_aware` wrapped.
     """
 
+    encoder_class: ClassVar[type[IDGNN]] = IDGNN
+    """The encoder that is made from its settings; variants have one of their own."""
     encoder: Any  # an IDGNN, one of its variants in the experiments, or an IdentityAwareModel
 
     def __init__(
@@ -64,16 +66,15 @@ class Predictor(Saved):
         }
         self.level: Level = level
         self.symmetric = symmetric and level == "pair"
-        self.encoder = IDGNN(**encoder) if wrapped is None else wrapped
-        width = encoder["hidden_channels"]
-        if level == "node":
-            self.head: nn.Module = NodeHead(width, num_outputs)
-        elif level == "pair":
-            linear = self.encoder.identity == "full" and pair_head == "paper"
-            hidden = None if linear else pair_hidden
-            self.head = PairHead(self.pair_channels, num_outputs, hidden)
-        else:
-            self.head = GraphHead(width, num_outputs)
+        self.encoder = self.encoder_class(**encoder) if wrapped is None else wrapped
+        linear = self.encoder.identity == "full" and pair_head == "paper"
+        self.head = self.make_head(num_outputs, None if linear else pair_hidden)
+
+    def make_head(self, num_outputs: int, pair_hidden: int | None) -> nn.Module:
+        """What reads the embeddings; pairs by an MLP of this width, or by one linear layer."""
+        if self.level == "pair":
+            return PairHead(self.pair_channels, num_outputs, pair_hidden)
+        return (NodeHead if self.level == "node" else GraphHead)(self.width, num_outputs)
 
     @property
     def in_channels(self) -> int:

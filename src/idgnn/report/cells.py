@@ -78,7 +78,7 @@ def make_cell(
     specs: Sequence[Spec], records: Mapping[str, RunRecord], published: Published | None, column: Column
 ) -> Cell:
     """The cell of these runs."""
-    kept = [records.get(spec.key) for spec in specs]
+    kept = [spec.record(records) for spec in specs]
     runs = tuple(map(CellRun, specs, kept, column.read(specs, kept)))
     found = [run.value for run in runs if run.value is not None]
     if not found:

@@ -55,12 +55,6 @@ def seed_curves(cell: Cell, metric: str) -> list[Curve]:
     ]
 
 
-def _mean_curve(cell: Cell, metric: str, label: str, kind: str) -> Curve | None:
-    """The mean over the runs, at the epochs that all of them have."""
-    curves = [each for each in (curve(run.record, metric) for run in cell.runs) if each]
-    return Curve(label, kind, _thin(mean_curve(curves))) if curves else None
-
-
 def _thin(scores: dict[int, float]) -> Points:
     """As many points as can be distinguished, the last among them."""
     points = list(scores.items())
@@ -100,17 +94,16 @@ def draw(
 
 
 def panels(table: ResultTable, column: Column) -> list[tuple[str, Chart]]:
-    """The learning curves of a column: a chart for each family and protocol, with the same limits."""
+    """The learning curves of a column, means over the runs: a chart for each family and protocol, with equal limits."""
     found = list[tuple[str, list[Curve]]]()
     for protocol in table.protocols if column.curves and column.metric else ():
         for family, rows in table.families([column]):
-            cells = [(row, table.cell(protocol, row.name, column)) for row in rows if not row.best_of]
-            drawn = [
-                _mean_curve(cell, column.metric, row.title, f"k{number % _KINDS}")
-                for number, (row, cell) in enumerate(cells)
-                if cell is not None
-            ]
-            curves = [each for each in drawn if each is not None]
+            curves = list[Curve]()
+            for number, row in enumerate(row for row in rows if not row.best_of):
+                cell = table.cell(protocol, row.name, column)
+                each = [curve(run.record, column.metric) for run in cell.runs] if cell is not None else []
+                if points := _thin(mean_curve([points for points in each if points])):
+                    curves.append(Curve(row.title, f"k{number % _KINDS}", points))
             found += [(f"{family}, {protocol}", curves)] * bool(curves)
     limits = span([each for _, curves in found for each in curves])
     return [(title, draw(curves, limits)) for title, curves in found]

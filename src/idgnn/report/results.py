@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from idgnn.choices import Protocol
 from idgnn.experiments import grid
+from idgnn.experiments.protocols import PROTOCOLS_OF_PAPER
 from idgnn.experiments.spec import RunRecord, Spec
 from idgnn.experiments.table import Column, Row, Table
 from idgnn.report.cells import Cell, best_cell, compare, make_cell, published_cell
@@ -125,9 +126,9 @@ def fill(table: Table, runs: Runs, records: Mapping[str, RunRecord], quick: bool
 
 
 def _without_unused(runs: Runs, records: Mapping[str, RunRecord]) -> Runs:
-    """Without the recommended settings, which are beyond the paper, as long as none of their runs has a record."""
+    """Without protocols beyond the paper, as long as none of their runs has a record."""
     used = {spec.protocol for specs in runs.values() for spec in specs if spec.key in records}
-    return {place: specs for place, specs in runs.items() if place[0] != "recommended" or place[0] in used}
+    return {place: specs for place, specs in runs.items() if place[0] in PROTOCOLS_OF_PAPER or place[0] in used}
 
 
 def _of_quick(runs: Runs, records: Mapping[str, RunRecord]) -> Runs:

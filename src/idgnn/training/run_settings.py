@@ -14,7 +14,8 @@ from idgnn.tasks.task_settings import TaskSettings
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Adam on batches of graphs. The defaults are those of the paper's experiments."""
+    """Adam on batches of graphs. The defaults are those of the paper's experiments, with BatchNorm's statistics
+    re-estimated."""
 
     epochs: int = 100
     """Passes over the training graphs."""
@@ -37,7 +38,7 @@ class TrainOptions:
     eval_every: int = 1
     """Epochs between two evaluations on the held-out parts; the last epoch is always evaluated."""
     reestimate_batchnorm: bool = True
-    """Before each evaluation, average BatchNorm's statistics over all training batches."""
+    """Before each evaluation, average BatchNorm's statistics over training batches, at most 32 of them."""
     device: str = "auto"
     """cpu, cuda, cuda:1; auto takes a GPU if there is one."""
     precision: Literal["float32", "bf16"] = "float32"

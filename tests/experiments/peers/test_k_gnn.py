@@ -114,6 +114,6 @@ def test_it_separates_by_pairs_and_sets_of_three():
     assert separates(KGNN, hexagon_and_triangles())  # triangles are a kind of their own
     assert separates(KGNN, decalin_and_bicyclopentyl())
     assert not separates(KGNN, [graph_of(nx.petersen_graph()), permuted(graph_of(nx.petersen_graph()))])
-    # In the rook's graph a node of a triangle can move along an edge so that a triangle is left, in the other it cannot:
-    # local neighborhoods of sets see cliques of four, which 3-WL does not.
+    # In the rook's graph a node of a triangle can move along an edge so that a triangle is left, in the other it
+    # cannot: local neighborhoods of sets see cliques of four, which 3-WL does not.
     assert separates(KGNN, rook_and_shrikhande())

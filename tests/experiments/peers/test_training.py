@@ -59,17 +59,34 @@ def test_a_run_repeats_and_says_everything_of_every_epoch(name):
     batches = "by size" if name in ("ppgn", "ign") else "shuffled"
     settings = small(name, batches=batches, dropout=0.5 if name.startswith("gsn") else 0.0)
     one, again = (train_folds(trainer(settings)) for _ in range(2))
-    assert one["curves"] == again["curves"]
-    assert [len(curve) for curve in one["curves"]] == [settings.epochs] * 2
-    assert [row[0] for row in one["curves"][1]] == [1, 2]
+    assert one["folds"] == again["folds"]
+    for fold in one["folds"]:
+        assert [row[0] for row in fold["curve"]] == [1, 2] and settings.epochs == 2
+        assert fold["valid"]["accuracy"] == pytest.approx(fold["curve"][-1][2], abs=1e-4)
     assert one["num_parameters"] == train_folds(trainer(settings, SPLITS[:1]))["num_parameters"]
 
 
 def test_folds_that_do_not_fit_together_are_run_one_after_another(monkeypatch):
     settings = small("ppgn", batches="by size", loss="sum")
-    together = train_folds(trainer(settings))["curves"]
+    together = curves(settings)
     monkeypatch.setattr("idgnn.experiments.peers.training._TOGETHER", 1)
-    assert torch.allclose(torch.tensor(train_folds(trainer(settings))["curves"]), torch.tensor(together), atol=1e-3)
+    torch.testing.assert_close(curves(settings), together, atol=1e-3, rtol=1e-3)
+
+
+def curves(settings):
+    return torch.tensor([fold["curve"] for fold in train_folds(trainer(settings))["folds"]])
+
+
+def test_the_epoch_is_chosen_by_the_validation_part():
+    split = {"train": torch.arange(5), "valid": torch.tensor([5, 6]), "test": torch.tensor([7, 8])}
+    settings = small("gsn-v", validate=True, epochs=5)
+    made = trainer(settings, [split])
+    rows = [made.train_epoch() for _ in range(5)]
+    lowest = min(range(5), key=lambda epoch: float(rows[epoch]["valid_loss"]))
+    (fold,) = train_folds(trainer(settings, [split]))["folds"]
+    assert fold["chosen"]["epoch"] == lowest + 1
+    assert fold["chosen"]["accuracy"] == pytest.approx(float(rows[lowest]["test_accuracy"]))
+    assert fold["valid"]["accuracy"] == pytest.approx(float(rows[-1]["test_accuracy"]))
 
 
 def test_the_loss_is_summed_or_averaged_over_the_graphs_of_each_fold():
@@ -167,4 +184,5 @@ def test_training_learns_to_classify():
     dataset = Dataset("python", [graph.clone().update({"y": y.view(1)}) for graph, y in zip(graphs, has, strict=True)])
     settings = PeerSettings("gsn-v", "MUTAG-folds", 30, 8, 0.01, width=8, folds=1, pattern_size=3)
     result = train_folds(make_trainer(replace(settings, dataset="python"), dataset, "cpu"))
-    assert result["curves"][0][-1][1] < 0.1 < result["curves"][0][0][1]
+    curve = result["folds"][0]["curve"]
+    assert curve[-1][1] < 0.1 < curve[0][1]

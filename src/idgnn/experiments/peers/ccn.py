@@ -55,8 +55,8 @@ def ccn_spaces(graphs: Sequence[Data], order: int) -> list[dict[str, Space]]:
     """The nodes of each graph, with their fields after each round, padded to the largest of the dataset.
 
     `member l` points to the nodes of the field; `inside l` marks the real ones; `place l` `[nodes, a, b]` is the
-    position of member b in the earlier field of member a, or behind its end if it is not in there; `adjacent l`, for 2D,
-    is the adjacency of the field with ones on the diagonal.
+    position of member b in the earlier field of member a, or behind its end if it is not in there; `adjacent l`, for
+    2D, is the adjacency of the field with ones on the diagonal.
     """
     adjacencies = [adjacency_of(graph) for graph in graphs]
     fields = [fields_of(adjacency, MOST[order]) for adjacency in adjacencies]
@@ -109,10 +109,16 @@ def contract_1d(t: Tensor, size: Tensor) -> Tensor:
 def contract_2d(t: Tensor, adjacency: Tensor, size: Tensor) -> Tensor:
     """The 18 contractions of T and A, each divided by the size of the field for every index that is summed: `[nodes, p,
     p, 18 x]`."""
-    found = []
+    over_c, over_a, found = t.sum(3), t.sum(1), []
     for each in CONTRACTIONS:
         summed = len(set(each.split("->")[0]) - set(each.split("->")[1]) - {","})
-        found.append(torch.einsum(each, t, adjacency) / size.view(-1, 1, 1, 1) ** summed)
+        # T is large: where c or a is summed alone, the sum is shared.
+        operand = t
+        if each.startswith("nabcx") and each.count("c") == 1:
+            each, operand = each.replace("nabcx", "nabx"), over_c
+        elif each.startswith("nabcx") and each.count("a") == 1:
+            each, operand = each.replace("nabcx", "nbcx"), over_a
+        found.append(torch.einsum(each, operand, adjacency) / size.view(-1, 1, 1, 1) ** summed)
     return torch.cat(found, dim=-1)
 
 

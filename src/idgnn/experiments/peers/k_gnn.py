@@ -141,8 +141,8 @@ class GraphConv(nn.Module):
         super().__init__()
         self.linear = StackedLinear(copies, 2 * in_channels, out_channels)
         with torch.no_grad():  # uniform in 1 / sqrt(in_channels), as for each of the two
-            self.linear.weight *= 2**0.5
-            self.linear.bias *= 2**0.5
+            self.linear.weight.mul_(2**0.5)
+            self.linear.bias.mul_(2**0.5)
 
     def forward(self, h: Tensor, name: str, batch: PackedBatch) -> Tensor:
         """States `[copies, rows, in_channels]` of a space to `[copies, rows, out_channels]`."""

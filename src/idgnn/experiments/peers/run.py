@@ -35,8 +35,16 @@ BUILDERS: dict[PeerName, Callable[[PeerSettings, Sequence[Data], int], Peer]] = 
 
 
 def run_peer(settings: PeerSettings, device: torch.device | str, seed: int = 0) -> dict[str, Any]:
-    """The result of training all folds, as :func:`idgnn.experiments.peers.training.train_folds` describes it."""
-    return train_folds(make_trainer(settings, load(settings.dataset), device, seed))
+    """The result of training all folds, as :func:`idgnn.experiments.peers.training.train_folds` describes it.
+
+    On CUDA matrix products are computed in TF32: PPGN is nothing else.
+    """
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        return train_folds(make_trainer(settings, load(settings.dataset), device, seed))
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def make_trainer(settings: PeerSettings, dataset: Dataset, device: torch.device | str, seed: int = 0) -> FoldTrainer:

@@ -111,7 +111,9 @@ def _gsn(network: PeerName, dataset: str, column: int) -> PeerSettings:
 
 
 def _ccn(network: PeerName, dataset: str, column: int) -> PeerSettings:
-    return PeerSettings(network, dataset, 100, 4 if network == "ccn-1d" else 8, 1e-3, width=16)
+    if network == "ccn-1d":
+        return PeerSettings(network, dataset, 200, 4, 1e-2, width=16)
+    return PeerSettings(network, dataset, 100 if column < 2 else 30, 8, 1e-3, width=16 if column < 2 else 8)
 
 
 _SETTINGS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import torch
@@ -157,31 +158,44 @@ class FoldTrainer:
 
 
 def train_folds(trainer: FoldTrainer) -> dict[str, Any]:
-    """Trains to the last epoch; curves of all folds, parameters, seconds of an epoch of all folds, memory of the GPU.
+    """Trains to the last epoch. The result has, for all folds together, the parameters of a network, the seconds of an
+    epoch and the memory of the GPU; and in `"folds"` what a run on one fold has:
 
-    `"curves"` has `[epoch, loss, accuracy]` for each fold and epoch, the accuracy of the held-out fold; with a
-    validation part, its loss is the fourth.
+    `"valid"`: the accuracy on the held-out fold at the last epoch; `"curve"`: `[epoch, loss, accuracy]` of every epoch;
+    with a validation part, `"chosen"`: the epoch of its lowest loss, that loss and the accuracy there.
     """
     cuda, settings = trainer.device.type == "cuda", trainer.settings
     if cuda:
         torch.cuda.reset_peak_memory_stats(trainer.device)
-    held_out = "test" if settings.validate else "valid"
-    names = ["loss", f"{held_out}_accuracy", *(["valid_loss"] if settings.validate else [])]
-    curves: list[list[list[float]]] = [[] for _ in trainer.splits]
-    seconds = list[float]()
-    for epoch in range(1, settings.epochs + 1):
+    accuracy = "test_accuracy" if settings.validate else "valid_accuracy"
+    names = ["loss", accuracy, *(["valid_loss"] if settings.validate else [])]
+    rows, seconds = list[list[list[float]]](), list[float]()  # [epochs, folds, names]
+    for _ in range(settings.epochs):
         start = time.perf_counter()
         found = trainer.train_epoch()
-        values = torch.stack([found[name] for name in names], dim=1).tolist()
+        rows.append(torch.stack([found[name] for name in names], dim=1).tolist())
         seconds.append(time.perf_counter() - start)
-        for curve, row in zip(curves, values, strict=True):
-            curve.append([epoch, *(float(f"{value:.4g}") for value in row)])
     return {
+        "folds": [_fold_result([epoch[fold] for epoch in rows]) for fold in range(len(trainer.splits))],
         "metric": "accuracy",
-        "curves": curves,
         "num_parameters": num_parameters(trainer.network) // len(trainer.splits),
-        "seconds_per_epoch": float(f"{sorted(seconds)[len(seconds) // 2]:.4g}"),
+        "width": settings.width,
+        "seconds_per_epoch": float(f"{median(seconds):.4g}"),
         "folds_at_once": len(trainer.splits),
         "device": str(trainer.device),
         **({"gpu_memory": torch.cuda.max_memory_reserved(trainer.device)} if cuda else {}),
     }
+
+
+def _fold_result(rows: list[list[float]]) -> dict[str, Any]:
+    """The result of one fold from `[loss, accuracy]`, and maybe the loss of a validation part, of every epoch."""
+    best = max(range(len(rows)), key=lambda epoch: rows[epoch][1])
+    made: dict[str, Any] = {
+        "valid": {"accuracy": rows[-1][1]},
+        "best": {"epoch": best + 1, "valid": {"accuracy": rows[best][1]}},
+        "curve": [[epoch, *(float(f"{value:.5g}") for value in row[:2])] for epoch, row in enumerate(rows, start=1)],
+    }
+    if len(rows[0]) > 2:
+        lowest = min(range(len(rows)), key=lambda epoch: rows[epoch][2])
+        made["chosen"] = {"epoch": lowest + 1, "loss": rows[lowest][2], "accuracy": rows[lowest][1]}
+    return made
