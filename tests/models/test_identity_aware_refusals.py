@@ -311,20 +311,3 @@ def test_a_model_that_cannot_be_copied_says_what_to_do() -> None:
     model.last = model(features(), EDGES)
     with pytest.raises(ValueError, match="load_state_dict"):
         identity_aware(model)
-
-
-class _TwoLayers(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList([pyg.SAGEConv((3, 3), 4), pyg.SAGEConv((4, 4), 4)])
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        for layer in self.layers:
-            x = layer(x, edge_index).relu()
-        return x
-
-
-def test_models_of_to_hetero_get_the_advice_of_hetero_conv() -> None:
-    metadata = (["user", "movie"], [("user", "rates", "movie"), ("movie", "rated_by", "user")])
-    with pytest.raises(ValueError, match=r"GraphModule takes dictionaries of node types.*to_homogeneous\(\)"):
-        identity_aware(pyg.to_hetero(_TwoLayers(), metadata))

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from torch import nn
-from torch.fx import GraphModule
 from torch_geometric.nn import MessagePassing
 
 from idgnn.layers.identity_conv import IdentityConv
@@ -166,19 +165,11 @@ def _reason(module: nn.Module) -> tuple[str, str] | None:
             return _WHY[name]
         if name in _HOPS and _HOPS[name](module) > 1:
             return several_hops(_HOPS[name](module))
-    if isinstance(module, GraphModule) and any(map(_by_edge_type, module.children())):  # made by to_hetero
-        return _HETEROGENEOUS
     if getattr(module, "mode", None) == "graph" and "LayerNorm" in names:
         return _STATISTICS
     if names and "Norm" in names[0] and getattr(module, "track_running_stats", True) is False:
         return _STATISTICS
     return _layer_reason(module) if isinstance(module, MessagePassing) else None
-
-
-def _by_edge_type(module: nn.Module) -> bool:
-    """Whether it holds a layer for each edge type, under names such as `user__rates__movie`."""
-    own = isinstance(module, nn.ModuleDict) and any(name.count("__") >= 2 for name in module)
-    return own or any(map(_by_edge_type, module.children()))
 
 
 def _layer_reason(layer: MessagePassing) -> tuple[str, str] | None:
