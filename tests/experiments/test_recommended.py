@@ -7,7 +7,6 @@ import pytest
 from idgnn.experiments import choose
 from idgnn.experiments.grid import Choice
 from idgnn.experiments.paper_models import GNNS
-from idgnn.experiments.plain_run import run_missing
 from idgnn.experiments.recommended import CANDIDATES, CHOSEN, Recipe, kind_of, recommended
 from idgnn.experiments.spec import FIRST_DEFAULTS, RunRecord, TrainJob, job_as_dict, key_of, recorded_settings
 from idgnn.experiments.store import Store
@@ -104,6 +103,6 @@ def test_candidates_are_run_and_not_run_again(tmp_path, capsys, data_dir, monkey
     small = replace(spec.job.settings, model=ModelSettings(conv=GNNS[0].conv, identity="none", width=4))
     spec = replace(spec, job=TrainJob(replace(small, selection=Selection(smallest=20))))
     for expected in ("0 of 1 runs have finished", "1 of 1 runs have finished"):
-        run_missing([spec, spec], Store(tmp_path), "cpu", 1)
+        choose.run_missing([spec, spec], Store(tmp_path), "cpu", 1)
         assert expected in capsys.readouterr().out
     assert set(Store(tmp_path).read().finished) == {spec.key}

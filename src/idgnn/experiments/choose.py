@@ -15,11 +15,13 @@ from statistics import mean
 from typing import Literal, get_args
 
 from idgnn.choices import TaskName
+from idgnn.experiments.estimate import Estimator
 from idgnn.experiments.paper_models import PAPER, Model
-from idgnn.experiments.plain_run import add_machine, run_missing
 from idgnn.experiments.recommended import CANDIDATES, CHOSEN, Kind, setup_of
+from idgnn.experiments.runner import GridState, Watcher, run
 from idgnn.experiments.spec import RunRecord, Spec
 from idgnn.experiments.store import Store
+from idgnn.experiments.worker import workers_on
 from idgnn.writing import write_text
 
 INNER = 0.2
@@ -102,11 +104,49 @@ def compared(kind: Kind, records: Mapping[str, RunRecord]) -> str:
     return "\n".join(lines) + "\n"
 
 
+class Lines(Watcher):
+    """Prints a line for each run that ended."""
+
+    waiting = 0
+
+    def update(self, state: GridState) -> None:
+        """Remembers how many are waiting."""
+        self.waiting = len(state.waiting)
+
+    def ended(self, spec: Spec, record: RunRecord) -> None:
+        """Prints the run and its score, or its error."""
+        result = record.result or {}
+        if record.error:
+            what = record.error.splitlines()[0]
+        else:
+            what = f"{result['metric']} {result['valid'][result['metric']]:.4f}"
+        print(f"{spec.name}: {what}, {record.seconds:.0f} s ({self.waiting} waiting)", flush=True)
+
+
+def run_missing(
+    specs: Sequence[Spec], store: Store, device: str, jobs: int | None = None, limit: float | None = None
+) -> None:
+    """Runs those that have not finished, the longest first; jobs that are equal are run once."""
+    records = store.read()
+    every = {spec.key: spec for spec in specs}
+    missing = [spec for key, spec in every.items() if key not in records.finished]
+    print(f"{len(every) - len(missing)} of {len(every)} runs have finished.", flush=True)
+    if missing:
+        workers = workers_on(device, jobs)
+        kind = "gpu" if workers.devices[0].startswith("cuda") else "cpu"
+        estimator = Estimator(kind=kind, records=records.records.values())
+        missing.sort(key=lambda spec: -estimator(spec.job).seconds)
+        run(missing, store, workers, estimator, Lines(), limit)
+
+
 def main() -> None:
     """Runs what is missing, and prints and stores the comparison."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="*", default=get_args(Kind), choices=get_args(Kind), help="by default all")
-    add_machine(parser, DEFAULT)
+    parser.add_argument("--device", default="auto", help="cpu, cuda; auto takes the GPUs if there are any")
+    parser.add_argument("--jobs", type=int, default=None, help="processes side by side")
+    parser.add_argument("--store", type=Path, default=DEFAULT, help="the folder of the records")
+    parser.add_argument("--time-limit", type=float, default=None, help="seconds; no run starts that would end later")
     parser.add_argument("--show", action="store_true", help="run nothing, and show what has finished")
     given = parser.parse_args()
     store = Store(given.store)
