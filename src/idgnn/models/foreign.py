@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 
+import torch
 from torch import Tensor, nn
 
 from idgnn.models.identity_aware import IdentityAwareLayer, IdentityAwareModel, identity_aware
@@ -36,6 +38,19 @@ class Chain(nn.Module):
 def plain_layer(conv: nn.Module) -> nn.Module:
     """The layer as it was given, without colors."""
     return conv.module if isinstance(conv, (IdentityAwareLayer, IdentityAwareModel)) else conv
+
+
+def find_widths(aware: IdentityAwareModel, channels: int) -> None:
+    """Runs a model on two nodes, so that maps whose widths only a call tells have them before an optimizer is made.
+
+    A model that takes more than states and edges finds them at its first call.
+    """
+    weight = next(aware.module.parameters(), torch.empty(0))
+    x = torch.zeros(2, channels, dtype=weight.dtype, device=weight.device)
+    both_ways, training = torch.tensor([[0, 1], [1, 0]], device=weight.device), aware.training
+    with torch.no_grad(), contextlib.suppress(Exception):
+        aware.eval().run_rows(x, both_ways, colored=torch.ones(2, dtype=torch.bool, device=weight.device))
+    aware.train(training)
 
 
 def check_exact(

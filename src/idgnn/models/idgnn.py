@@ -23,7 +23,7 @@ from idgnn.layers.eager import eager
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.operator import Operator
 from idgnn.models.count_scale import CountScale
-from idgnn.models.foreign import check_exact
+from idgnn.models.foreign import check_exact, find_widths
 from idgnn.models.identity_aware import IdentityAwareLayer, Wrapped, identity_aware, takes
 from idgnn.models.inputs import Inputs, check_batch, given, given_with
 from idgnn.models.planner import Engine, Planner, check_engine
@@ -137,6 +137,8 @@ class IDGNN(Saved, nn.Module):
                     aware.color(none)
                     if aware.color.update is not None:
                         aware.color.update(none, none)
+                else:
+                    find_widths(aware, hidden_channels)
                 return aware
             # BatchNorm follows and cancels any bias.
             return IdentityConv(
