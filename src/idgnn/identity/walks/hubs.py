@@ -14,6 +14,8 @@ a scale-free graph of a million edges, the 10% of the nodes with the highest deg
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -93,12 +95,24 @@ def closed_walks_at_hubs(
         most = memory // (_state_bytes(1 if forward is backward else 2, length) * rows)
         width = min(_NUMBERS // rows // 8 * 8, _COLUMNS, most, plan.num_hubs - first)
         width = max(width, 1)
-        _add_chunk(total[first:], forward, backward, width, length)
+        with _one_thread():
+            _add_chunk(total[first:], forward, backward, width, length)
         done(float(plan.hub_cost[first : first + width].sum()))
         forward, backward = _without_first(forward, backward, width)
         first += width
     counts = torch.empty_like(total).index_copy_(0, plan.order, total)
     return counts, edge_index[:, (ranked >= plan.num_hubs).all(0)]
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """For many small operations: on a busy machine, threads would wait for each other longer than they work."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _without_first(forward: WalkMatrix, backward: WalkMatrix, count: int) -> tuple[WalkMatrix, WalkMatrix]:
@@ -127,6 +141,14 @@ def _add_chunk(total: Tensor, forward: WalkMatrix, backward: WalkMatrix, width: 
     for steps in range(1, length + 1):
         closed.append(sum(arriving.returns[i] * closed[steps - 1 - i] for i in range(steps)))  # type: ignore[arg-type]
     total[:width] += torch.stack(closed[1:], dim=1)
+    _add_products(total, arriving, leaving, closed, distance)
+
+
+def _add_products(
+    total: Tensor, arriving: _Passages, leaving: _Passages, closed: list[Tensor], distance: Tensor
+) -> None:
+    """Adds the products of walks to a hub, at it, and back, for all rows that are near enough."""
+    length, width = total.size(1), arriving.width
     for least in range(1, length // 2 + 1):
         rows = (distance == least).nonzero().flatten()
         # Walks of s steps to and from the hub, then k - s steps at the hub, make closed walks of k steps.
