@@ -62,7 +62,7 @@ def read_schema(path: Path) -> dict[str, TableSchema]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not a schema in TOML: {error}.") from None
     if not values:
-        raise ValueError(f"{path} names no table. Add a section for each, such as [drivers] with key = \"driverId\".")
+        raise ValueError(f'{path} names no table. Add a section for each, such as [drivers] with key = "driverId".')
     return check_references({name: _table(path, name, value) for name, value in values.items()}, str(path))
 
 
@@ -95,11 +95,12 @@ def _table(path: Path, name: str, value: Any) -> TableSchema:
     known = {each.name for each in fields(TableSchema)}
     if unknown := sorted(set(value) - known):
         raise ValueError(
-            f"{path}: section [{name}] has {', '.join(map(repr, unknown))}, expected some of {', '.join(sorted(known))}."
+            f"{path}: section [{name}] has {', '.join(map(repr, unknown))}, expected some of "
+            f"{', '.join(sorted(known))}."
         )
     if "key" not in value:
         raise ValueError(
-            f"{path}: table {name!r} has no key. Name the column that identifies its rows, key = \"...\"; or write "
+            f'{path}: table {name!r} has no key. Name the column that identifies its rows, key = "..."; or write '
             'key = "" to number them, if no table refers to it.'
         )
     kinds = {"key": str, "foreign": dict, "time": str, "shift_days": int | float, "ignore": list, "categorical": list}
@@ -111,4 +112,4 @@ def _table(path: Path, name: str, value: Any) -> TableSchema:
 
 
 def _word(kind: Any) -> str:
-    return {str: "text", dict: "table such as { raceId = \"races\" }", list: "list of columns"}.get(kind, "number")
+    return {str: "text", dict: 'table such as { raceId = "races" }', list: "list of columns"}.get(kind, "number")

@@ -137,7 +137,9 @@ def _rows(text: TextTable, column: str, row_of: Mapping[str, int], target: str, 
     cells = text.columns[column]
     code = {cell: -1 if is_missing(cell) else row_of.get(cell, -2) for cell in set(cells)}
     rows = np.fromiter(map(code.__getitem__, cells), np.int64, len(cells))
-    report(text, rows == -2, lambda row: f"foreign key {column!r} is {cells[row]!r}, which {target!r} does not have", bad)
+    report(
+        text, rows == -2, lambda row: f"foreign key {column!r} is {cells[row]!r}, which {target!r} does not have", bad
+    )
     return np.maximum(rows, -1)
 
 
@@ -158,8 +160,10 @@ def _times(
         report(
             text,
             np.isnan(found),
-            lambda row: f"time {table.time!r} is {cells[row]!r}, expected a date or a time such as 2010-01-31 or "
-            "2010-01-31 13:00:00",
+            lambda row: (
+                f"time {table.time!r} is {cells[row]!r}, expected a date or a time such as 2010-01-31 or "
+                "2010-01-31 13:00:00"
+            ),
             bad,
         )
     else:
@@ -168,5 +172,6 @@ def _times(
         assert others is not None  # _check_columns has seen that it is there
         rows = links[name][through]
         found = np.append(others.astype(np.float64), np.nan)[rows]  # row -1 is the last
-        report(text, np.isnan(found) & (rows == -1), lambda row: f"{through!r} is empty, and gives the time", bad)
+        empty = np.fromiter(map(is_missing, text.columns[through]), bool, len(rows))  # others are reported already
+        report(text, empty, lambda row: f"{through!r} is empty, and gives the time", bad)
     return (np.nan_to_num(found) + table.shift_days * DAY).astype(np.int64)
