@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from idgnn.identity.cost import identity_cost
     from idgnn.identity.cycle_counts import cycle_counts
     from idgnn.identity.cycle_features import AddCycleCounts
+    from idgnn.identity.hetero_graph import HeteroIdentityGraph
+    from idgnn.identity.hetero_reach import reachable
+    from idgnn.identity.hetero_time import snapshot
     from idgnn.identity.identity_graph import IdentityGraph, ToIdentityGraph, identity_graph
     from idgnn.identity.walk_counts import walk_counts
     from idgnn.layers.identity_conv import IdentityConv
@@ -32,6 +35,7 @@ _MODULE_OF = {
     "AddCycleCounts": "idgnn.identity.cycle_features",
     "FileSource": "idgnn.graphs.sources",
     "GraphHead": "idgnn.models.heads",
+    "HeteroIdentityGraph": "idgnn.identity.hetero_graph",
     "IDGNN": "idgnn.models.idgnn",
     "IdentityConv": "idgnn.layers.identity_conv",
     "IdentityGraph": "idgnn.identity.identity_graph",
@@ -49,6 +53,8 @@ _MODULE_OF = {
     "identity_graph": "idgnn.identity.identity_graph",
     "load_dataset": "idgnn.graphs.load:load",
     "match_budget": "idgnn.models.budget",
+    "reachable": "idgnn.identity.hetero_reach",
+    "snapshot": "idgnn.identity.hetero_time",
     "train": "idgnn.training.train",
     "walk_counts": "idgnn.identity.walk_counts",
 }
@@ -58,6 +64,7 @@ __all__ = [
     "AddCycleCounts",
     "FileSource",
     "GraphHead",
+    "HeteroIdentityGraph",
     "IdentityConv",
     "IdentityGraph",
     "ModelSettings",
@@ -75,6 +82,8 @@ __all__ = [
     "identity_graph",
     "load_dataset",
     "match_budget",
+    "reachable",
+    "snapshot",
     "train",
     "walk_counts",
 ]

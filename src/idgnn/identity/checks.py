@@ -104,14 +104,14 @@ def check_count_options(num_nodes: int, length: int, memory: int) -> None:
     check_whole(memory, "memory", "the bytes that counting may take, for example 2**30")
 
 
-def check_features(x: Tensor, num_nodes: int) -> None:
+def check_features(x: Tensor, num_nodes: int, name: str = "x") -> None:
     """Refuses feature rows that do not match the nodes, and features that are not finite."""
-    check_rows(x, "x", "[num_nodes, num_features]")
+    check_rows(x, name, "[num_nodes, num_features]")
     if x.size(0) != num_nodes:
         raise ValueError(
-            f"x has {x.size(0)} rows but the graph has {num_nodes} nodes, expected one row of features per node."
+            f"{name} has {x.size(0)} rows but the graph has {num_nodes} nodes, expected one row of features per node."
         )
-    check_finite(x, "x")
+    check_finite(x, name)
 
 
 def check_states(x: Tensor, in_channels: int, dtype: torch.dtype, maker: str) -> None:

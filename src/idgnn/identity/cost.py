@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
 
 import psutil
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.checks import check_graph, check_num_layers, edges_of
 from idgnn.identity.cone import cones
 from idgnn.identity.queries import Queries, as_queries
 
+if TYPE_CHECKING:
+    from idgnn.identity.hetero_queries import TypedQuerySpec
+
 # A forward pass of width 64 on a star of 10,000 nodes took up to about 7 times the bytes of the identity graph.
 _WORKING = 8
 # An edge holds two row ids and the id of the edge it copies; a row the id of its node, the arrival and the color.
-_EDGE_BYTES, _ROW_BYTES = 24, 17
+EDGE_BYTES, ROW_BYTES = 24, 17
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,11 @@ class TooLargeError(ValueError):
     """What was asked for would not fit into the memory that is free."""
 
 
-def identity_cost(data: Data, num_layers: int, queries: Tensor | None = None) -> IdentityCost:
+@overload
+def identity_cost(data: Data, num_layers: int, queries: Tensor | None = None) -> IdentityCost: ...
+@overload
+def identity_cost(data: HeteroData, num_layers: int, queries: TypedQuerySpec) -> IdentityCost: ...
+def identity_cost(data: Data | HeteroData, num_layers: int, queries: Any = None) -> IdentityCost:
     """The rows, edges and bytes of :func:`idgnn.identity_graph` with the same arguments, without building it.
 
     Memory stays bounded however large the identity graph would be.
@@ -45,6 +53,10 @@ def identity_cost(data: Data, num_layers: int, queries: Tensor | None = None) ->
         >>> identity_cost(star, num_layers=3)
         IdentityCost(rows=14, edges=24, bytes=814)
     """
+    if isinstance(data, HeteroData):
+        from idgnn.identity.hetero_graph import hetero_identity_cost  # which is built on this
+
+        return hetero_identity_cost(data, num_layers, queries)
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
     graph = IndexedGraph(edges_of(data), num_nodes)
@@ -64,7 +76,7 @@ def check_schedule_fits(graph: IndexedGraph, num_layers: int, queries: Queries, 
 
     A row receives a message for each in-neighbor; where messages are exchanged, at most one from each row of its color.
     """
-    each = _WORKING * (_ROW_BYTES + graph.into.degree * _EDGE_BYTES)
+    each = _WORKING * (ROW_BYTES + graph.into.degree * EDGE_BYTES)
 
     def running() -> Iterator[tuple[IdentityCost, float]]:
         rows, edges = graph.num_nodes, graph.into.edge.numel()
@@ -73,7 +85,7 @@ def check_schedule_fits(graph: IndexedGraph, num_layers: int, queries: Queries, 
             if exchange:
                 received = torch.minimum(received, torch.bincount(cone.color_number)[cone.color_number])
             rows, edges = rows + cone.key.numel(), edges + int(received.sum())
-            cost = IdentityCost(rows, edges, rows * _ROW_BYTES + edges * _EDGE_BYTES)
+            cost = IdentityCost(rows, edges, rows * ROW_BYTES + edges * EDGE_BYTES)
             yield cost, _WORKING * cost.bytes
 
     working = f", and {_WORKING} times that to run on"
@@ -111,7 +123,7 @@ def _check_fits(
 
 def check_room(rows: int, edges: int) -> None:
     """Refuses a batch of rows and edges if what a network takes to run on them is not free in main memory."""
-    needed, free = _WORKING * (rows * _ROW_BYTES + edges * _EDGE_BYTES), free_memory(torch.device("cpu"))
+    needed, free = _WORKING * (rows * ROW_BYTES + edges * EDGE_BYTES), free_memory(torch.device("cpu"))
     if needed > free:
         raise TooLargeError(
             f"the batch has {rows:,} rows and {edges:,} edges and takes about {readable(needed)}, but "
@@ -130,12 +142,12 @@ def _running_cost(data: Data, graph: IndexedGraph, num_layers: int, queries: Que
 
 def _row_bytes(data: Data) -> int:
     x = data.x
-    return _ROW_BYTES + (0 if x is None else x[:1].numel() * x.element_size())
+    return ROW_BYTES + (0 if x is None else x[:1].numel() * x.element_size())
 
 
 def _edge_bytes(data: Data) -> int:
     carried = [data[key] for key in ("edge_attr", "edge_weight") if data.get(key) is not None]
-    return _EDGE_BYTES + sum(value[:1].numel() * value.element_size() for value in carried)
+    return EDGE_BYTES + sum(value[:1].numel() * value.element_size() for value in carried)
 
 
 def free_memory(device: torch.device) -> int:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
 from torch import Tensor
+from torch_geometric.data import HeteroData
 
 from idgnn.identity.checks import check_count_options, check_edge_index
 from idgnn.identity.walks.columns import Chunk, chunks, columns, on_rows
 from idgnn.identity.walks.matrix import SINGLE, WalkGraph, walk_graph
+
+if TYPE_CHECKING:
+    from idgnn.identity.hetero_counts import MetaPath
 
 # Part of the message where counts are too large for float64.
 ADVICE = 'count shorter walks; as features of a network the scale "log" and, for any length, "walk" stay small'
@@ -21,8 +26,28 @@ _BYTES = 2 * 8 + 8 + 2 * 8 + 8 + 4 + 2 * 8
 _DIRECTED_BYTES = _BYTES + 3 * 8  # the powers of the transpose, too
 
 
+@overload
 def cycle_counts(
     edge_index: Tensor, num_nodes: int, length: int, *, memory: int = 2**30, progress: bool = False
+) -> Tensor: ...
+@overload
+def cycle_counts(
+    edge_index: HeteroData,
+    num_nodes: str,
+    length: int,
+    *,
+    meta_path: MetaPath | None = None,
+    memory: int = 2**30,
+    progress: bool = False,
+) -> Tensor: ...
+def cycle_counts(
+    edge_index: Tensor | HeteroData,
+    num_nodes: Any,
+    length: int,
+    *,
+    meta_path: MetaPath | None = None,
+    memory: int = 2**30,
+    progress: bool = False,
 ) -> Tensor:
     r"""Counts the closed walks of length 1 to `length` at every node, the features of ID-GNN-Fast.
 
@@ -32,9 +57,11 @@ def cycle_counts(
     no extra cost: pass the `edge_index` of the whole batch.
 
     Args:
-        edge_index: `[2, num_edges]`, on any device.
-        num_nodes: the number of nodes, isolated ones included.
+        edge_index: `[2, num_edges]`, on any device; or a `HeteroData`.
+        num_nodes: the number of nodes, isolated ones included; of a `HeteroData`, the node type that is counted at.
         length: the longest walk.
+        meta_path: of a `HeteroData`, a chain of edge types from that node type back to it: then column k counts the
+            closed walks that follow it k times. `None` counts walks over all edge types.
         memory: bytes that the working state may take beside the graph and the result; a single column of the largest
             component is always allowed.
         progress: show a progress bar.
@@ -54,6 +81,12 @@ def cycle_counts(
                 [ 0.,  2.,  2.,  8.],
                 [ 0.,  2.,  2.,  8.]], dtype=torch.float64)
     """
+    if isinstance(edge_index, HeteroData):
+        from idgnn.identity.hetero_counts import hetero_cycle_counts  # which is built on this
+
+        return hetero_cycle_counts(edge_index, num_nodes, length, meta_path, memory, progress)
+    if meta_path is not None:
+        raise ValueError("meta_path is for a HeteroData, whose edges have types. Leave it out.")
     check_edge_index(edge_index, num_nodes)
     check_count_options(num_nodes, length, memory)
     counts = closed_walks(edge_index, num_nodes, length, probabilities=False, memory=memory, progress=progress)

@@ -11,11 +11,11 @@ unchanged; row :math:`(r|v)` then holds exactly :math:`\mathbf{h}_{r|v}^{(K)}`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import BaseTransform
 
 from idgnn.identity.adjacency import IndexedGraph, contains
@@ -24,6 +24,10 @@ from idgnn.identity.checks import check_graph, check_num_layers, edges_of
 from idgnn.identity.cone import CHUNK, Cone, UnreachedColorWarning, cones, join, warn_unreached
 from idgnn.identity.cost import check_identity_graph_fits
 from idgnn.identity.queries import Queries, as_queries
+
+if TYPE_CHECKING:
+    from idgnn.identity.hetero_graph import HeteroIdentityGraph
+    from idgnn.identity.hetero_queries import TypedQuerySpec
 
 __all__ = ["IdentityGraph", "ToIdentityGraph", "UnreachedColorWarning", "identity_graph"]
 
@@ -74,7 +78,27 @@ class IdentityGraph(Data):
         return super().__inc__(key, value, *args, **kwargs)
 
 
-def identity_graph(data: Data, num_layers: int, queries: Tensor | None = None) -> IdentityGraph:
+@overload
+def identity_graph(data: Data, num_layers: int, queries: Tensor | None = None) -> IdentityGraph: ...
+@overload
+def identity_graph(
+    data: HeteroData,
+    num_layers: int,
+    queries: TypedQuerySpec,
+    *,
+    query_time: Tensor | float | None = None,
+    time_attr: str = "time",
+    strict: bool = False,
+) -> HeteroIdentityGraph: ...
+def identity_graph(
+    data: Data | HeteroData,
+    num_layers: int,
+    queries: Any = None,
+    *,
+    query_time: Tensor | float | None = None,
+    time_attr: str = "time",
+    strict: bool = False,
+) -> IdentityGraph | HeteroIdentityGraph:
     r"""The graph on which a plain `num_layers`-round GNN computes ID-GNN-Full exactly.
 
     Args:
@@ -82,7 +106,12 @@ def identity_graph(data: Data, num_layers: int, queries: Tensor | None = None) -
         num_layers: The number of rounds of message passing, :math:`K`.
         queries: `None` to embed every node under its own color, node ids `[num_queries]` to embed those alone, or
             pairs `[2, num_queries]` for the conditional embeddings :math:`\mathbf{h}_{u|v}` with `u = queries[0]` read
-            and `v = queries[1]` colored.
+            and `v = queries[1]` colored. Of a `HeteroData`: a node type `"driver"`, some of its nodes
+            `("driver", ids)`, or pairs `(("circuit", r), ("driver", v))` of nodes that are read and colored.
+        query_time: Of a `HeteroData` with times, the time of each query `[num_queries]`, which then sees what was there
+            by that time (:func:`idgnn.snapshot`).
+        time_attr: The attribute that holds the times of nodes and edges.
+        strict: Whether a query sees only what was there before its time.
 
     Example:
         >>> triangle = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1, 2, 1, 2, 0], [1, 2, 0, 0, 1, 2]]))
@@ -92,6 +121,15 @@ def identity_graph(data: Data, num_layers: int, queries: Tensor | None = None) -
         >>> graph.query_row.tolist()
         [3, 7, 11]
     """
+    if isinstance(data, HeteroData):
+        from idgnn.identity.hetero_graph import hetero_identity_graph  # which is built on this
+        from idgnn.identity.hetero_time import timed_identity_graph
+
+        if query_time is not None:
+            return timed_identity_graph(data, num_layers, queries, query_time, time_attr, strict)
+        return hetero_identity_graph(data, num_layers, queries)
+    if query_time is not None:
+        raise ValueError("query_time is for a HeteroData whose nodes or edges have times. Leave it out.")
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
     edge_index = edges_of(data)
@@ -119,7 +157,7 @@ class ToIdentityGraph(BaseTransform):
     Args:
         num_layers: The number of rounds of message passing, :math:`K`.
         queries: The name of the attribute that holds the queries of a graph, for example `"edge_label_index"`;
-            `None` embeds every node.
+            `None` embeds every node. Of a `HeteroData` it may be a node type, all of whose nodes are embedded.
     """
 
     def __init__(self, num_layers: int, queries: str | None = None) -> None:
@@ -127,12 +165,15 @@ class ToIdentityGraph(BaseTransform):
         self.num_layers = num_layers
         self.queries = queries
 
-    def forward(self, data: Data) -> IdentityGraph:
+    def forward(self, data: Any) -> Any:
         """Builds the identity graph of `data`."""
+        if isinstance(data, HeteroData) and self.queries in data.node_types:
+            return identity_graph(data, self.num_layers, self.queries)
         if self.queries is not None and self.queries not in data:
+            kinds = f" and the node types {data.node_types}" if isinstance(data, HeteroData) else ""
             raise ValueError(
-                f"the graph has no attribute {self.queries!r} to take the queries from; it has {sorted(data.keys())}. "
-                "Set it before, or leave `queries` out to embed every node."
+                f"the graph has no attribute {self.queries!r} to take the queries from; it has {sorted(data.keys())}"
+                f"{kinds}. Set it before, or leave `queries` out to embed every node."
             )
         return identity_graph(data, self.num_layers, None if self.queries is None else data[self.queries])
 

@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, overload
+
 import torch
 from torch import Tensor
+from torch_geometric.data import HeteroData
 
 from idgnn.identity.checks import check_count_options, check_edge_index, check_pairs
 from idgnn.identity.cycle_counts import check_exact
 from idgnn.identity.walks.columns import chunks, columns, on_rows
 from idgnn.identity.walks.matrix import walk_graph
 
+if TYPE_CHECKING:
+    from idgnn.identity.hetero_counts import MetaPath
+    from idgnn.identity.hetero_queries import TypedQuerySpec
+
 _BYTES = 8 + 8 + 8  # for each number of a state: before and after a step, and a copy in float64
 
 
+@overload
 def walk_counts(
     edge_index: Tensor, num_nodes: int, pairs: Tensor, length: int, *, memory: int = 2**30, progress: bool = False
+) -> Tensor: ...
+@overload
+def walk_counts(
+    edge_index: HeteroData,
+    num_nodes: None,
+    pairs: TypedQuerySpec,
+    length: int,
+    *,
+    meta_path: MetaPath | None = None,
+    memory: int = 2**30,
+    progress: bool = False,
+) -> Tensor: ...
+def walk_counts(
+    edge_index: Tensor | HeteroData,
+    num_nodes: int | None,
+    pairs: Any,
+    length: int,
+    *,
+    meta_path: MetaPath | None = None,
+    memory: int = 2**30,
+    progress: bool = False,
 ) -> Tensor:
     r"""Counts the walks of length 1 to `length` from the first to the second node of every pair.
 
@@ -29,10 +58,13 @@ def walk_counts(
     need as many products, and a sum over all nodes for each pair besides.
 
     Args:
-        edge_index: `[2, num_edges]`, on any device.
-        num_nodes: the number of nodes, isolated ones included.
-        pairs: `[2, num_pairs]`, u in the first row and v in the second; u = v is allowed.
+        edge_index: `[2, num_edges]`, on any device; or a `HeteroData`.
+        num_nodes: the number of nodes, isolated ones included; of a `HeteroData`, `None`.
+        pairs: `[2, num_pairs]`, u in the first row and v in the second; u = v is allowed. Of a `HeteroData`,
+            `(("circuit", u), ("driver", v))`.
         length: the longest walk.
+        meta_path: of a `HeteroData`, a chain of edge types from the type of u to that of v: then column k counts the
+            walks that follow it k times. `None` counts walks over all edge types.
         memory: bytes that the working state may take beside the graph and the result; a single column of the largest
             component is always allowed.
         progress: show a progress bar.
@@ -47,6 +79,12 @@ def walk_counts(
         >>> walk_counts(path, num_nodes=3, pairs=torch.tensor([[0], [2]]), length=4)
         tensor([[0., 1., 0., 2.]], dtype=torch.float64)
     """
+    if isinstance(edge_index, HeteroData):
+        from idgnn.identity.hetero_counts import hetero_walk_counts  # which is built on this
+
+        return hetero_walk_counts(edge_index, pairs, length, meta_path, memory, progress)
+    if meta_path is not None or num_nodes is None:
+        raise ValueError("meta_path and num_nodes=None are for a HeteroData, whose nodes and edges have types.")
     check_edge_index(edge_index, num_nodes)
     check_pairs(pairs, num_nodes)
     check_count_options(num_nodes, length, memory)
