@@ -171,4 +171,3 @@ def _carry(source: Any, target: Any, keys: tuple[str, ...], index: Tensor, what:
                 f"{'my_' + key!r}."
             )
         target[key] = value[index] if key in keys else value
-

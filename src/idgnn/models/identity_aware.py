@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from inspect import signature
 from pathlib import Path
-from typing import Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch_geometric.data import Data
-from torch_geometric.nn import MessagePassing
+from torch_geometric.nn import HANConv, HeteroConv, HGTConv, MessagePassing
 from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph
@@ -37,7 +37,12 @@ from idgnn.models.wrapping.trace import side_effect_free, trace, trial
 from idgnn.models.wrapping.verify import verify
 from idgnn.writing import replacing
 
+if TYPE_CHECKING:
+    from idgnn.models.hetero_identity_aware import HeteroIdentityAwareModel
 
+
+@overload
+def identity_aware(module: HeteroConv | HGTConv | HANConv) -> HeteroIdentityAwareModel: ...
 @overload
 def identity_aware(module: MessagePassing) -> IdentityAwareLayer: ...
 @overload
@@ -46,7 +51,7 @@ def identity_aware(
 ) -> IdentityAwareModel: ...
 def identity_aware(
     module: nn.Module, *, per_node: Iterable[str] = (), per_edge: Iterable[str] = (), shared: Iterable[str] = ()
-) -> IdentityAwareLayer | IdentityAwareModel:
+) -> Any:
     r"""The ID-GNN-Full version of a PyG layer or of a model that is made of PyG layers.
 
     Every message-passing layer gets a second message function for colored nodes (Eq. 3),
@@ -59,7 +64,9 @@ def identity_aware(
 
     Args:
         module: A `MessagePassing` layer, which becomes an :class:`IdentityAwareLayer`, or any other module that calls
-            such layers in its forward, which becomes an :class:`IdentityAwareModel`.
+            such layers in its forward, which becomes an :class:`IdentityAwareModel`. A model over several node types
+            (`HeteroConv`, `HGTConv`, `HANConv`, `to_hetero`, or a forward that takes `x_dict` and `edge_index_dict` or a
+            `HeteroData`) becomes a :class:`idgnn.models.hetero_identity_aware.HeteroIdentityAwareModel`.
         per_node: The names of arguments of a model that have a row for each node. Like `per_edge` and `shared` it is
             needed only where this can be decided neither by PyG's names (`x`, `batch`, `edge_attr`, ...) nor by trying
             it out at the first call.
@@ -84,11 +91,19 @@ def identity_aware(
     if not isinstance(module, nn.Module):
         raise ValueError(f"identity_aware was given a {type(module).__name__}, expected a PyG layer or a torch module.")
     module = getattr(module, "_orig_mod", module)  # what torch.compile was given
-    if any(isinstance(child, (IdentityAwareLayer, IdentityAwareModel)) for child in module.modules()):
+    if any(isinstance(child, Wrapped) for child in module.modules()):
         raise ValueError(
             f"{type(module).__name__} is identity-aware already, or holds a part that is. Give what it was made of."
         )
     check_takeable(module)
+    from idgnn.models.hetero_identity_aware import HeteroIdentityAwareModel, takes_types  # which is built on this
+
+    if takes_types(module):
+        if any((tuple(per_node), tuple(per_edge), tuple(shared))):
+            raise ValueError(
+                "per_node, per_edge and shared are for models of one node type; here the keys of dictionaries tell."
+            )
+        return HeteroIdentityAwareModel(module)
     roles: tuple[tuple[ArgumentRole, Iterable[str]], ...] = ("node", per_node), ("edge", per_edge), ("shared", shared)
     said: dict[str, ArgumentRole] = {}
     for role, names in roles:
@@ -182,7 +197,7 @@ class IdentityAwareLayer(Wrapped):
 
     def __init__(self, layer: MessagePassing) -> None:
         super().__init__()
-        self.module = _copied(layer)
+        self.module = copied(layer)
         self.color = ColorMap(source_channels(layer), like=layer)
         self._calls = Calls()
         self._hooks = LayerHooks("", self.color, self._calls)
@@ -242,13 +257,13 @@ class IdentityAwareModel(Wrapped):
 
     def __init__(self, module: nn.Module, said: dict[str, ArgumentRole]) -> None:
         super().__init__()
-        self.module = _copied(module)
+        self.module = copied(module)
         self.colors = nn.Module()
         self._calls = Calls()
         self._hooks: dict[str, LayerHooks] = {}
         for name, layer in self._layers().items():
             color = ColorMap(source_channels(layer), like=layer)
-            _hold(self.colors, name, color)
+            hold(self.colors, name, color)
             self._hooks[name] = LayerHooks(name, color, self._calls)
             self._hooks[name].install(layer)
         for name, block in self.module.named_modules():
@@ -505,7 +520,7 @@ class IdentityAwareModel(Wrapped):
             self._trimmed.add(rounds)
 
 
-def _copied(module: Any) -> Any:
+def copied(module: Any) -> Any:
     try:
         copied = copy.deepcopy(module)
     except RuntimeError as error:
@@ -517,7 +532,7 @@ def _copied(module: Any) -> Any:
     return copied
 
 
-def _hold(tree: nn.Module, name: str, color: ColorMap) -> None:
+def hold(tree: nn.Module, name: str, color: ColorMap) -> None:
     """Puts a color map into a tree of modules that mirrors the names of the model."""
     *path, last = name.split(".")
     for part in path:

@@ -30,7 +30,13 @@ from idgnn.models.wrapping.examine import examine
 from idgnn.models.wrapping.layer_call import LayerCall, Route, requested, rows_call, sent_names
 
 
-class LayerHooks:
+class InstalledHooks:
+    """Hooks of a wrapped module on a layer, which can be taken away from a copy of it."""
+
+    handles: list[Any]  # kept because unpickling one reserves its number
+
+
+class LayerHooks(InstalledHooks):
     """Colors the messages of one layer in the calls of a wrapped module.
 
     Args:
@@ -42,7 +48,7 @@ class LayerHooks:
     def __init__(self, name: str, color: ColorMap, calls: Calls) -> None:
         self.name, self.color, self.calls = name, color, calls
         self.route: Route | None = None
-        self.handles: list[Any] = []  # kept because unpickling one reserves its number
+        self.handles = []
 
     def install(self, layer: MessagePassing) -> None:
         """Registers the hooks."""
@@ -129,7 +135,7 @@ class LayerHooks:
         kept = [(buffer, buffer.clone()) for buffer in layer.buffers()] if layer.training else []
         try:
             call.run(layer)
-        except _CapturedError:
+        except CapturedError:
             pass
         finally:
             self.calls.frames.pop()
@@ -152,7 +158,7 @@ class LayerHooks:
         if frame.recording is not None:
             frame.recording.propagate.append((edge_index, kwargs))
             if frame.num_propagate == frame.recording.limit:
-                raise _CapturedError
+                raise CapturedError
             return None
         if frame.captured is None:
             return None
@@ -255,12 +261,12 @@ def remove_hooks(module: nn.Module) -> None:
         vars(layer).pop("parameters", None) if isinstance(layer, InvertibleModule) else None
         if isinstance(layer, MessagePassing):
             for hook in list(layer._forward_pre_hooks.values()):
-                if isinstance(owner := getattr(hook, "__self__", None), LayerHooks):
+                if isinstance(owner := getattr(hook, "__self__", None), InstalledHooks):
                     for handle in owner.handles:
                         handle.remove()
 
 
-class _CapturedError(Exception):
+class CapturedError(Exception):
     """Ends a run of a layer whose arguments of `propagate` are known. Raised and caught in one thread; a layer that
     catches it itself merely runs on."""
 

@@ -27,10 +27,6 @@ _DYNAMIC = (
     "looks for its neighbors in feature space while it runs, so the graph is not known beforehand",
     "Compute the edges once and use EdgeConv or PointNetConv on them",
 )
-_HETEROGENEOUS = (
-    "takes dictionaries of node types, and an identity graph has one kind of row",
-    "Use data.to_homogeneous() with RGCNConv, RGATConv or HEATConv, which take the types as numbers",
-)
 _UNCHECKED = (
     "needs a compiled extension of PyG, so that it could not be checked to come out exactly",
     "Use the layer of the same name without it",
@@ -64,9 +60,6 @@ _WHY: dict[str, tuple[str, str]] = {
         "sends messages to hyperedges and back, and an identity graph has edges between pairs of nodes",
         "Make the hyperedges nodes, and use two SAGEConv in a row",
     ),
-    "HANConv": _HETEROGENEOUS,
-    "HGTConv": _HETEROGENEOUS,
-    "HeteroConv": _HETEROGENEOUS,
     "CuGraphGATConv": _UNCHECKED,
     "CuGraphRGCNConv": _UNCHECKED,
     "CuGraphSAGEConv": _UNCHECKED,

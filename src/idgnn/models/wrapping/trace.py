@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.nn import MessagePassing
 
 from idgnn.models.wrapping.storage import StorageDict
@@ -51,11 +51,11 @@ def trace(
     layers: Mapping[str, MessagePassing],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    edge_index: Tensor | None = None,
+    edge_index: Tensor | Sequence[Tensor] | None = None,
     per_edge: tuple[Tensor, ...] = (),
 ) -> Trace:
     """Calls `module(*args, **kwargs)` and counts the rounds of message passing on the longest chain from the arguments
-    to its output. With `edge_index`, one of the arguments, messages outside of layers are found.
+    to its output. With `edge_index`, one of the arguments or several, messages outside of layers are found.
 
     Example:
         >>> from torch_geometric.nn import GCN
@@ -65,11 +65,13 @@ def trace(
         3
     """
     depths = _Depths()
+    ends = (edge_index,) if isinstance(edge_index, Tensor) else tuple(edge_index or ())
     for tensor in _held(module):
         depths.put(tensor, 0)
     for tensor in _tensors((args, kwargs)):
-        edges = tensor is edge_index or any(tensor is other for other in per_edge)
-        depths.put(tensor, 0, along=tensor is edge_index, level=_EDGES if edges else 0)
+        along = any(tensor is other for other in ends)
+        edges = along or any(tensor is other for other in per_edge)
+        depths.put(tensor, 0, along=along, level=_EDGES if edges else 0)
     watches = [_Watch(name, layer, depths) for name, layer in layers.items()]
     handles = [handle for watch in watches for handle in watch.handles]
     try:
@@ -207,7 +209,7 @@ def _sends(operation: str, inputs: list[Tensor], marks: list[_Mark]) -> bool:
 
 def _tensors(values: Any) -> Iterator[Tensor]:
     for leaf in tree_leaves(values):
-        if isinstance(leaf, Data):
+        if isinstance(leaf, (Data, HeteroData)):
             yield from _tensors(list(leaf.to_dict().values()))
         elif isinstance(leaf, Tensor):
             yield leaf

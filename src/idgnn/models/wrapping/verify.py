@@ -42,7 +42,7 @@ def verify(model: IdentityAwareModel, call: ModelCall, num_layers: int, rounds: 
     x, other = _drawn_states(model, call, nodes == pairs[1, 0])
     graph = _identity_graph(call, num_layers, pairs)
     plan = _with_copy(graph, nodes, call.edge_index)
-    with _drawn(model.color_maps().values()):
+    with drawn(model.color_maps().values()):
         given = call.replaced(x=x)
         plain = rows_of(model.run_call(given.fresh(), nodes < 0), call.num_nodes, nodes, name)
         colored = [
@@ -150,7 +150,7 @@ def _drawn_states(model: IdentityAwareModel, call: ModelCall, colored: Tensor) -
 
 
 @contextmanager
-def _drawn(colors: Iterable[ColorMap]) -> Iterator[None]:
+def drawn(colors: Iterable[ColorMap]) -> Iterator[None]:
     """Within the block the color maps are random. The parameters get other data and then their own back, so that
     nothing that was recorded for a backward pass is touched."""
     kept = [(parameter, parameter.data) for color in colors for parameter in color.parameters()]

@@ -1,0 +1,84 @@
+r"""Compares a model over several node types at its first call with brute force: a colored copy of the graph per query.
+
+With random color maps and random states, :math:`\mathbf{h}_{r|v}` of a few pairs is computed on the identity graph and
+on the graph itself with v colored. A model that mixes rows, or sends messages outside of its layers, gives another
+answer.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from idgnn.identity.adjacency import IndexedGraph
+from idgnn.identity.cone import UnreachedColorWarning, ball
+from idgnn.identity.hetero_graph import TypedRows
+from idgnn.identity.hetero_queries import TypedQueries
+from idgnn.identity.hetero_types import TypedGraph
+from idgnn.models.wrapping.examine import close
+from idgnn.models.wrapping.hetero_arguments import HeteroCall, TypedPlan
+from idgnn.models.wrapping.verify import drawn
+
+if TYPE_CHECKING:
+    from idgnn.models.hetero_identity_aware import HeteroIdentityAwareModel
+
+
+def verify_types(model: HeteroIdentityAwareModel, call: HeteroCall, num_layers: int, read: str, root: str) -> None:
+    """Refuses a model whose answers on the identity graph are not those on a colored copy of the graph."""
+    from idgnn.models.hetero_identity_aware import read_rows
+
+    typed = call.typed()
+    asked = _telling_pairs(typed, num_layers, read, root)
+    if asked is None:  # no edge leaves a node of this type
+        return
+    name = type(model.module).__name__
+    generator = torch.Generator(device="cpu").manual_seed(0)
+
+    def perturbed(value: Tensor) -> Tensor:
+        if not value.is_floating_point():
+            return value
+        return value + torch.randn(value.shape, generator=generator, dtype=torch.float).to(value)
+
+    call = call.map(lambda _, value: perturbed(value), lambda kind, _, value: value)
+    masks = [torch.arange(call.num_nodes[root], device=call.device) == color for color in asked.color]
+    model.run_colored(call, {root: masks[0]})  # which gives color maps of unknown width theirs
+    with drawn(model.color_maps()):
+        expected = [
+            read_rows(model.run_colored(call, {root: mask}), read, node.view(1), call.num_nodes[read], name)
+            for node, mask in zip(asked.node, masks, strict=True)
+        ]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnreachedColorWarning)
+            rows = TypedRows.of(typed, asked, num_layers)
+        found: Any = model.run_plan(call, TypedPlan.of_rows(rows, typed))
+    theirs = torch.cat(expected)
+    if not close(found, theirs, digits=3 / 8):
+        raise ValueError(
+            f"the rows of {name} are not a function of their {num_layers}-hop neighborhood: on the identity graph it "
+            f"gives another answer than on a colored copy of the graph (by {float((found - theirs).abs().max()):.2g}), "
+            "so it cannot be made identity-aware exactly. It mixes rows somewhere (statistics or attention over all "
+            "nodes, pooling), or sends messages outside of PyG layers. Make the part without it identity-aware."
+        )
+
+
+def _telling_pairs(typed: TypedGraph, num_layers: int, read: str, root: str) -> TypedQueries | None:
+    """Two nodes with many edges as colors, each with a node that is read as far away as the color comes."""
+    if not typed.size[root] or not typed.size[read]:
+        return None
+    first, size = typed.first[root], typed.size[root]
+    degree = torch.bincount(typed.edge_index[0], minlength=typed.total)[first : first + size]
+    colors = degree.topk(min(2, size)).indices
+    colors = colors[degree[colors] > 0]
+    nodes, found = [], []
+    graph = IndexedGraph(typed.edge_index, typed.total)
+    for color in colors:
+        node = (color + first).view(1)
+        reached, steps = ball(graph.out, node, num_layers, typed.total)  # of one color the key is its node
+        mine = (typed.node_type[reached] == typed.schema.node_types.index(read)).nonzero().flatten()
+        if mine.numel():
+            nodes.append(reached[mine[steps[mine].argmax()]] - typed.first[read])
+            found.append(color)
+    return TypedQueries(read, root, torch.stack(nodes), torch.stack(found)) if found else None
