@@ -1,7 +1,7 @@
 """Metrics of rankings, for all queries at once.
 
-torchmetrics' retrieval metrics loop over the queries in Python, want the score of every item at once, and its recall does
-not count items whose score is not positive. These take the first k items of each query, and look all of them up
+torchmetrics' retrieval metrics loop over the queries in Python, want the score of every item at once, and its recall
+does not count items whose score is not positive. These take the first k items of each query, and look all of them up
 together; `tests/tasks/test_ranking.py` compares both.
 """
 

@@ -136,6 +136,13 @@ def test_the_age_of_a_row_counts_from_the_query(tmp_path):
     assert age[0, 2].item() == pytest.approx(math.exp(-365 / 365.25), abs=1e-5)
 
 
+def test_a_column_of_times_becomes_an_age(tmp_path):
+    graph = to_graph(load_tables(write_tables(tmp_path)))
+    assert graph["drivers"].moment_columns == [0]
+    x = snapshot(graph, when("1997-05-10"))["drivers"].x[:, 0].tolist()
+    assert x == pytest.approx([(12 * 365.25 + 123) / 3652.5, 2.0, 0.0, (7 * 365.25 + 129) / 3652.5], abs=1e-3)
+
+
 def test_queries_outside_of_the_data_are_refused(tmp_path):
     graph = to_graph(load_tables(write_tables(tmp_path)))
     check_times(graph, torch.tensor([when("2003-01-01")]), "it")  # the next year: a forecast

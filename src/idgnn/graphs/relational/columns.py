@@ -79,6 +79,17 @@ def features(table: KeyedTable, codes: tuple[ColumnCode, ...]) -> np.ndarray:
     return np.concatenate([np.zeros((len(table), 0), np.float32), *parts], axis=1)
 
 
+def moments(table: KeyedTable, codes: tuple[ColumnCode, ...]) -> tuple[list[int], np.ndarray]:
+    """The time columns: where each stands among the features, and its seconds since 1970 `[rows, columns]`."""
+    place, found, start = [], [np.zeros((len(table), 0))], 0
+    for code in codes:
+        if code.kind == "time":
+            place.append(start)
+            found.append(all_seconds(table.text.columns[code.name])[:, None])
+        start += code.width
+    return place, np.concatenate(found, axis=1)
+
+
 def left_out(codes: Codes) -> dict[str, list[str]]:
     """The text columns of each table that has some: they are not read."""
     found = {name: [code.name for code in each if code.kind == "text"] for name, each in codes.items()}

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import HeteroData
 
-from idgnn.graphs.relational.columns import Codes, features, find_codes
+from idgnn.graphs.relational.columns import Codes, features, find_codes, moments
 from idgnn.graphs.relational.relbench_tables import is_database, tables_of
 from idgnn.graphs.relational.tables import KeyedTable, read_tables
 from idgnn.graphs.relational.times import YEAR, as_text
@@ -31,8 +31,9 @@ def to_graph(tables: Mapping[str, KeyedTable], codes: Codes | None = None) -> He
     """One node type for each table, and two edge types for each foreign key: from the row to the row it names and back.
 
     Nodes have `x` (see :class:`~idgnn.graphs.relational.columns.ColumnCode`; a constant 1 if there are no features),
-    `time` `[rows]` in seconds since 1970 where the table has one, and `key`, the list of their keys. `codes` are those
-    of the training data, or of :func:`~idgnn.graphs.relational.columns.find_codes`.
+    `time` `[rows]` in seconds since 1970 where the table has one, and `key`, the list of their keys. Columns of times
+    are also there as seconds, `moments` `[rows, columns]`, with their places in `x`, `moment_columns`. `codes` are
+    those of the training data, or of :func:`~idgnn.graphs.relational.columns.find_codes`.
 
     Example:
         >>> from pathlib import Path
@@ -58,6 +59,9 @@ def to_graph(tables: Mapping[str, KeyedTable], codes: Codes | None = None) -> He
         x = features(table, codes[name])
         graph[name].x = torch.from_numpy(x) if x.shape[1] else torch.ones(len(table), 1)
         graph[name].key = list(table.keys)
+        place, seconds = moments(table, codes[name])
+        if place:
+            graph[name].moment_columns, graph[name].moments = place, torch.from_numpy(seconds)
         if table.time is not None:
             graph[name].time = torch.from_numpy(table.time)
     for name, table in tables.items():
@@ -80,8 +84,8 @@ def snapshot(graph: HeteroData, before: float, window: float | None = None) -> H
     """What was known before a time: the nodes whose time is earlier, those without time, and the edges between them.
 
     `window` is in seconds: then nodes that are older than that are left out too. `row` of each type says which nodes
-    of the graph its nodes are. Nodes with a time get :data:`AGE_CHANNELS` more features, from their age at that time.
-    Costs one pass over the edges.
+    of the graph its nodes are. Nodes with a time get :data:`AGE_CHANNELS` more features, from their age at that time,
+    and columns of times become ages, so that nothing depends on the year. Costs one pass over the edges.
     """
     found = HeteroData()
     new: dict[str, Tensor] = {}
@@ -96,6 +100,9 @@ def snapshot(graph: HeteroData, before: float, window: float | None = None) -> H
         new[kind] = torch.full((keep.numel(),), -1).index_copy(0, rows, torch.arange(rows.numel()))
         found[kind].row = rows
         x = store.x[rows]
+        if "moments" in store:
+            decades = (before - store.moments[rows]) / (10 * YEAR)
+            x[:, store.moment_columns] = decades.nan_to_num(0.0).float()
         found[kind].x = torch.cat([x, _age(before - store.time[rows])], dim=1) if "time" in store else x
     for kind in graph.edge_types:
         source, target = graph[kind].edge_index
