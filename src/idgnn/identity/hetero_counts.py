@@ -8,6 +8,7 @@ those of that graph.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -83,7 +84,7 @@ def _unrolled(typed: TypedGraph, meta_path: Any) -> tuple[Tensor, int, int, bool
             f"the meta-path is {meta_path!r}{f', and {wrong!r} is no edge type of the graph' if path else ''}; "
             f"expected a chain of edge types, of which there are {list(typed.schema.edge_types)}."
         )
-    for one, other in zip(path, path[1:], strict=False):
+    for one, other in pairwise(path):
         if one[2] != other[0]:
             raise ValueError(f"in the meta-path, {other} does not start from {one[2]!r}, where {one} ends.")
     closed = path[0][0] == path[-1][2]

@@ -167,7 +167,7 @@ class ToIdentityGraph(BaseTransform):
 
     def forward(self, data: Any) -> Any:
         """Builds the identity graph of `data`."""
-        if isinstance(data, HeteroData) and self.queries in data.node_types:
+        if isinstance(data, HeteroData) and self.queries is not None and self.queries in data.node_types:
             return identity_graph(data, self.num_layers, self.queries)
         if self.queries is not None and self.queries not in data:
             kinds = f" and the node types {data.node_types}" if isinstance(data, HeteroData) else ""

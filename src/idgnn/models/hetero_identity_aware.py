@@ -47,7 +47,8 @@ class HeteroIdentityAwareModel(Wrapped):
     Example:
         >>> from torch_geometric.nn import HeteroConv, SAGEConv
         >>> from idgnn import identity_aware
-        >>> edges = {("a", "to", "b"): torch.tensor([[0, 1], [0, 0]]), ("b", "back", "a"): torch.tensor([[0, 0], [0, 1]])}
+        >>> there = torch.tensor([[0, 1], [0, 0]])
+        >>> edges = {("a", "to", "b"): there, ("b", "back", "a"): there.flip(0)}
         >>> model = identity_aware(HeteroConv({kind: SAGEConv(2, 4) for kind in edges}))
         >>> x = {"a": torch.randn(2, 2), "b": torch.randn(1, 2)}
         >>> model(x, edges, queries=(("b", [0, 0]), ("a", [0, 1]))).shape, model.num_layers

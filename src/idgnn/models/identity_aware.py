@@ -65,8 +65,8 @@ def identity_aware(
     Args:
         module: A `MessagePassing` layer, which becomes an :class:`IdentityAwareLayer`, or any other module that calls
             such layers in its forward, which becomes an :class:`IdentityAwareModel`. A model over several node types
-            (`HeteroConv`, `HGTConv`, `HANConv`, `to_hetero`, or a forward that takes `x_dict` and `edge_index_dict` or a
-            `HeteroData`) becomes a :class:`idgnn.models.hetero_identity_aware.HeteroIdentityAwareModel`.
+            (`HeteroConv`, `HGTConv`, `HANConv`, `to_hetero`, or a forward that takes `x_dict` and `edge_index_dict`
+            or a `HeteroData`) becomes a :class:`idgnn.models.hetero_identity_aware.HeteroIdentityAwareModel`.
         per_node: The names of arguments of a model that have a row for each node. Like `per_edge` and `shared` it is
             needed only where this can be decided neither by PyG's names (`x`, `batch`, `edge_attr`, ...) nor by trying
             it out at the first call.
@@ -521,6 +521,7 @@ class IdentityAwareModel(Wrapped):
 
 
 def copied(module: Any) -> Any:
+    """A copy of a module, without the hooks of an earlier wrapper."""
     try:
         copied = copy.deepcopy(module)
     except RuntimeError as error:
@@ -532,8 +533,8 @@ def copied(module: Any) -> Any:
     return copied
 
 
-def hold(tree: nn.Module, name: str, color: ColorMap) -> None:
-    """Puts a color map into a tree of modules that mirrors the names of the model."""
+def hold(tree: nn.Module, name: str, color: nn.Module) -> None:
+    """Puts a color map, or several, into a tree of modules that mirrors the names of the model."""
     *path, last = name.split(".")
     for part in path:
         if part not in tree._modules:

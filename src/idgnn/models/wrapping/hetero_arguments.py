@@ -66,7 +66,7 @@ class HeteroCall:
         return TypedGraph.of(self.num_nodes, self.edge_index, self.device)
 
     def map(self, node: Callable[[str, Tensor], Tensor], edge: Callable[[EdgeType, str, Tensor], Tensor]) -> HeteroCall:
-        """The call with what belongs to nodes and to edges changed. `edge` is told the name: `"edge_index"` or other."""
+        """The call with what belongs to nodes and to edges changed; `edge` is told `"edge_index"`, or another name."""
         found: dict[EdgeType, Tensor] = {}
 
         def edges(kind: EdgeType, name: str, value: Any) -> Any:

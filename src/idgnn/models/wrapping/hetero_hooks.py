@@ -63,7 +63,8 @@ class AllTypesHooks(InstalledHooks):
         self.calls.frames.append(frame)
         x_dict, edge_index_dict = _dicts(layer, args, kwargs)
         for kind, x in x_dict.items():
-            if kind in self.colors and (color := self.colors[kind]).channels is None:
+            color = self.colors[kind] if kind in self.colors else None
+            if isinstance(color, ColorMap) and color.channels is None:
                 set_width(color, x)
         found = {kind: self.calls.typed(edges) for kind, edges in edge_index_dict.items()}
         if not any(found.values()):
@@ -138,10 +139,7 @@ def takes_all_types(layer: MessagePassing) -> bool:
 
 def source_types(layer: MessagePassing) -> list[str] | None:
     """The node types that a layer of all types sends messages from; `None` if it is none."""
-    if isinstance(layer, HANConv):
-        edge_types = layer.metadata[1]
-    else:
-        edge_types = getattr(layer, "edge_types", None)
+    edge_types = layer.metadata[1] if isinstance(layer, HANConv) else getattr(layer, "edge_types", None)
     if not isinstance(edge_types, list) or not all(isinstance(kind, tuple) for kind in edge_types):
         return None
     return sorted({source for source, _, _ in edge_types})
