@@ -47,6 +47,15 @@ def test_known_items_are_not_ranked_and_ties_go_by_number():
     assert score[0, 2] == 2  # the scores are not changed
 
 
+def test_ties_go_by_number_whether_few_or_many():
+    generator = torch.Generator().manual_seed(0)
+    for levels in (2, 5, 1000):
+        score = torch.randint(levels, (20, 400), generator=generator).float()
+        for k in (1, 7, 60, 400):
+            expected = [sorted(range(400), key=lambda i: (-row[i], i))[:k] for row in score.tolist()]
+            assert top_items(score, k).tolist() == expected
+
+
 def test_no_relevant_item_at_all():
     assert not hits(torch.tensor([[0, 1]]), ItemLists.of([[]])).any()
     assert ranking_metrics(torch.tensor([[0, 1]]), ItemLists.of([[]]))["map"] != 0  # NaN: there is no mean

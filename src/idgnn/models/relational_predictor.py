@@ -71,7 +71,7 @@ class Moment:
 class RelationalPredictor(nn.Module):
     """A :class:`~idgnn.models.schema_gnn.SchemaGNN` and a head, for entities or for items ranked for entities.
 
-    - Entities: the state of the entity, colored if `identity` is `"full"`, and the years from the snapshot to the query.
+    - Entities: the state of the entity, colored if `identity` is `"full"`, and the years that the query is later.
     - Items, `"full"`: the state of each item when the entity is colored. `"none"` has two towers, the product of the
       plain states of both; `"fast"` adds a function of the numbers of walks between them.
 

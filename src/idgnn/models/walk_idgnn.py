@@ -15,7 +15,8 @@ from idgnn.graphs.relational.task_tables import ItemLists
 class WalkIDGNN(nn.Module):
     r"""The state of every item when a user is colored, in an odd number K of rounds without nonlinearities.
 
-    .. math:: h_{t|v}^{(k)} = d_t^{a_k} \sum_{s \in N(t)} \big( h_{s|v}^{(k-1)} + [k = 1, s = v] \big), \quad h^{(0)} = 0
+    .. math:: h_{t|v}^{(k)} = d_t^{a_k} \sum_{s \in N(t)} \big( h_{s|v}^{(k-1)} + [k = 1, s = v] \big),
+        \quad h^{(0)} = 0
 
     Only the message of the colored user v differs from the others, by 1 in the first round: this is ID-GNN-Full with
     the sum as aggregation, a power of the degree as weight, and no features. The state of item i is a weighted number

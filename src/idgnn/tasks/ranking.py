@@ -22,9 +22,16 @@ def top_items(score: Tensor, k: int, known: ItemLists | None = None) -> Tensor:
         score = score.clone()
         score[known.query, known.item] = float("-inf")
     k = min(k, score.size(1))
-    value = score.topk(k, dim=1).values[:, -1:]  # topk alone orders ties at will
-    score = torch.where(score >= value, score, float("-inf"))
-    return score.sort(dim=1, descending=True, stable=True).indices[:, :k]
+    if k == 0 or score.size(0) == 0:
+        return torch.empty(score.size(0), k, dtype=torch.long, device=score.device)
+    least = score.topk(k, dim=1).values[:, -1:]  # topk alone orders ties at will
+    size = int((score >= least).sum(1).max())  # of the items that are as good as the last one
+    # Sorting all items costs far more than finding the best; it is needed only where very many are equal.
+    best = score.topk(size, dim=1).indices.sort(dim=1).values if size < score.size(1) // 4 else None
+    if best is None:
+        return score.sort(dim=1, descending=True, stable=True).indices[:, :k]
+    order = score.gather(1, best).sort(dim=1, descending=True, stable=True).indices[:, :k]
+    return best.gather(1, order)
 
 
 def hits(top: Tensor, relevant: ItemLists) -> Tensor:
