@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from idgnn.layers.identity_conv import IdentityConv
     from idgnn.models.budget import match_budget
     from idgnn.models.heads import GraphHead, NodeHead, PairHead
+    from idgnn.models.hetero_idgnn import HeteroIDGNN
     from idgnn.models.identity_aware import identity_aware
     from idgnn.models.idgnn import IDGNN
     from idgnn.models.settings import ModelSettings
@@ -35,6 +36,7 @@ _MODULE_OF = {
     "AddCycleCounts": "idgnn.identity.cycle_features",
     "FileSource": "idgnn.graphs.sources",
     "GraphHead": "idgnn.models.heads",
+    "HeteroIDGNN": "idgnn.models.hetero_idgnn",
     "HeteroIdentityGraph": "idgnn.identity.hetero_graph",
     "IDGNN": "idgnn.models.idgnn",
     "IdentityConv": "idgnn.layers.identity_conv",
@@ -64,6 +66,7 @@ __all__ = [
     "AddCycleCounts",
     "FileSource",
     "GraphHead",
+    "HeteroIDGNN",
     "HeteroIdentityGraph",
     "IdentityConv",
     "IdentityGraph",

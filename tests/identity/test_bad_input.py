@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.data import Batch, Data
 
 from idgnn import ToIdentityGraph, identity_cost, identity_graph
 from idgnn.identity.ego import ego_networks
@@ -30,7 +30,6 @@ BAD_GRAPHS = {
     "no graph": (None, r"the graph is a NoneType.*expected a torch_geometric.data.Data.*Data\(x=x"),
     "an edge_index": (EDGE_INDEX, r"the graph is a Tensor.*Data\(x=x"),
     "a networkx graph": (nx.path_graph(3), r"the graph is a Graph.*expected a torch_geometric.data.Data"),
-    "several kinds of nodes": (HeteroData(), r"the graph is a HeteroData.*expected"),
     "a list of graphs": ([graph()], r"the graph is a list.*expected"),
     "no edge_index": (graph(edge_index=None), r"no edge_index.*expected an integer tensor of shape \[2, num_edges\]"),
     "edge_index as a list": (graph(edge_index=EDGE_INDEX.tolist()), r"edge_index"),

@@ -175,7 +175,8 @@ class ToIdentityGraph(BaseTransform):
                 f"the graph has no attribute {self.queries!r} to take the queries from; it has {sorted(data.keys())}"
                 f"{kinds}. Set it before, or leave `queries` out to embed every node."
             )
-        return identity_graph(data, self.num_layers, None if self.queries is None else data[self.queries])
+        queries: Any = None if self.queries is None else data[self.queries]
+        return identity_graph(data, self.num_layers, queries)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(num_layers={self.num_layers}, queries={self.queries!r})"

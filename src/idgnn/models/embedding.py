@@ -41,7 +41,7 @@ _SHARE = 0.5
 _EDGE_BYTES = 80
 # Bytes of a chunk. More at once is slower on a CPU: 200,000 nodes and 1,000,000 edges with K = 3 (GCN, width 64, one
 # thread) took 10 s with chunks of this size and 14 s with such of 4 GiB.
-_CPU_CHUNK = 2**28
+CPU_CHUNK = 2**28
 _UNITS = {"": 1} | {
     f"{letter}{binary}": (1024 if binary else 1000) ** power
     for power, letter in enumerate("KMGT", 1)
@@ -89,7 +89,7 @@ def _embedding_channels(model: AnyEncoder, data: Data, queries: Queries) -> int:
         return 0
     first, device = torch.stack([queries.node[:1], queries.color[:1]]), next(model.parameters()).device
     graph = LargeGraph.of_inputs(model, of_data(data, model, device))
-    with torch.no_grad(), _evaluating(model):
+    with torch.no_grad(), evaluating(model):
         return model.run(graph.prepare(first.to(device))).size(-1)
 
 
@@ -112,7 +112,7 @@ def embed_by_chunks(
     node = (asked % inputs.num_nodes)[start:]
     different = Queries(node, node if queries.own else (asked // inputs.num_nodes)[start:])
     # States are kept and added up over rounds, in the precision of the weights.
-    with torch.no_grad(), _evaluating(model), torch.autocast(device.type, enabled=False):
+    with torch.no_grad(), evaluating(model), torch.autocast(device.type, enabled=False):
         unreached = 0
         for first, last, values, missed in _answers(model, inputs, different, as_bytes(memory, device)):
             positions = place[ptr[start + first] : ptr[start + last]]
@@ -200,7 +200,7 @@ class _Budget:
                 "of them at a time."
             )
         self.room = (memory - kept if named else memory - kept - least / 2) / 2
-        self.chunk = min(self.room, _CPU_CHUNK) if inputs.x.device.type == "cpu" else self.room
+        self.chunk = min(self.room, CPU_CHUNK) if inputs.x.device.type == "cpu" else self.room
 
 
 class _KeptNetwork:
@@ -360,7 +360,7 @@ def as_bytes(memory: float | str | None, device: torch.device) -> int:
 
 
 @contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
+def evaluating(model: nn.Module) -> Iterator[None]:
     """Within the block the network is in evaluation mode; after it every part is in the mode that it was in."""
     training = [module for module in model.modules() if module.training]
     model.eval()

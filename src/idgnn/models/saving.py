@@ -86,4 +86,6 @@ def separate_tensors(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _flat(settings: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in settings.items():
+        if isinstance(value, list | tuple):
+            value = {f"{name}[{i}]": item for i, item in enumerate(value)}
         yield from _flat(value) if isinstance(value, dict) else [(name, value)]

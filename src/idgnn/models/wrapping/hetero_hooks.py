@@ -62,10 +62,9 @@ class AllTypesHooks(InstalledHooks):
         frame = Frame(layer)
         self.calls.frames.append(frame)
         x_dict, edge_index_dict = _dicts(layer, args, kwargs)
-        for kind, x in x_dict.items():
-            color = self.colors[kind] if kind in self.colors else None
+        for kind, color in self.colors.items():
             if isinstance(color, ColorMap) and color.channels is None:
-                set_width(color, x)
+                set_width(color, x_dict.get(kind))
         found = {kind: self.calls.typed(edges) for kind, edges in edge_index_dict.items()}
         if not any(found.values()):
             if self.calls.colored:

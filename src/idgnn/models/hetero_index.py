@@ -1,0 +1,150 @@
+"""A heterogeneous graph made ready once: its neighbor lists, the weights of messages, features, the counts of Fast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import HeteroData
+
+from idgnn.identity.adjacency import IndexedGraph, distinct
+from idgnn.identity.checks import check_dtype
+from idgnn.identity.cost import check_room
+from idgnn.identity.cycle_features import cycle_features
+from idgnn.identity.hetero_graph import typed_queries
+from idgnn.identity.hetero_queries import TypedQueries, TypedQuerySpec, as_typed_queries
+from idgnn.identity.hetero_schedule import TypedSchedule, Way, typed_schedule
+from idgnn.identity.hetero_types import TypedGraph
+from idgnn.identity.queries import Queries
+from idgnn.identity.schedule import make_schedule, plain_schedule
+
+if TYPE_CHECKING:
+    from idgnn.models.hetero_idgnn import HeteroIDGNN
+
+
+@dataclass(frozen=True)
+class Start:
+    """The rows of one type that a network starts from."""
+
+    kind: str
+    ids: Tensor  # [rows]
+    x: Tensor | None  # [rows, features]
+
+
+@dataclass(frozen=True)
+class HeteroPrepared:
+    """What a :class:`idgnn.HeteroIDGNN` runs on to answer some queries."""
+
+    starts: tuple[Start, ...]
+    weight: Tensor | None  # of the messages over each edge of all types
+    schedule: TypedSchedule
+    read: Queries | None  # which of the answers are put together, where nothing is colored
+
+    def to(self, device: torch.device | str) -> HeteroPrepared:
+        """The same on another device."""
+        return moved(self, torch.device(device))
+
+
+class HeteroIndex:
+    """All that is worked out once for a graph and a network; :meth:`prepare` takes out of it what queries need.
+
+    Args:
+        model: The network.
+        data: The graph, on any device: `x` of the node types that the network has features for, and `num_nodes` of the
+            others.
+    """
+
+    def __init__(self, model: HeteroIDGNN, data: HeteroData) -> None:
+        self.typed = TypedGraph.of_data(data)
+        model.check_types(self.typed)
+        self.num_layers, self.identity, self.sums = model.num_layers, model.identity, not model.attention
+        self.graph = IndexedGraph(self.typed.edge_index, self.typed.total)
+        self.weight = None if model.aggr == "sum" else _means(self.typed, model.dtype)
+        self.x = {kind: _features(model, data, kind) for kind in data.node_types}
+        if self.identity == "fast":
+            counts = cycle_features(self.typed.edge_index, self.typed.total, model.cycle_length, model.cycle_scale)
+            parts = counts.to(model.dtype).split(list(self.typed.num_nodes))
+            for kind, part in zip(self.typed.schema.node_types, parts, strict=True):
+                x = self.x[kind]
+                self.x[kind] = part if x is None else torch.cat([x, part], dim=-1)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the graph is."""
+        return self.typed.edge_index.device
+
+    def queries(self, queries: TypedQuerySpec | TypedQueries) -> TypedQueries:
+        """Queries that were checked; of ID-GNN-Full also whether the color can arrive."""
+        if self.identity == "full":
+            return typed_queries(self.typed, queries, self.num_layers)
+        return as_typed_queries(queries, self.typed.schema, self.typed.size, self.device)
+
+    def prepare(self, queries: TypedQuerySpec | TypedQueries, gradients: bool = True) -> HeteroPrepared:
+        """What the network runs on to answer these queries, and nothing else: each round has the rows that matter."""
+        asked = self.queries(queries)
+        joined, read = asked.joined(self.typed), None
+        if self.identity == "full":
+            schedule = make_schedule(
+                self.graph,
+                joined,
+                self.num_layers,
+                exchange=None if self.sums else False,
+                gradients=False,  # they are sorted once, below
+                check=check_room,
+            )
+        else:
+            nodes, place = distinct(torch.cat([joined.node, joined.color]), self.typed.total)
+            node, color = place.split(joined.node.numel())
+            read = Queries(node, node if asked.own else color)
+            schedule = plain_schedule(self.graph, nodes, self.num_layers)
+        rounds = typed_schedule(schedule, self.graph, self.typed, self.way(gradients))
+        return HeteroPrepared(self.starts(rounds), self.weight, rounds, read)
+
+    def way(self, gradients: bool) -> Way:
+        """How messages are arranged for the layers of the network."""
+        return Way(gradients, map_sources=self.sums)
+
+    def starts(self, rounds: TypedSchedule) -> tuple[Start, ...]:
+        """The features of the rows that a schedule starts from, type by type."""
+        found = []
+        for (number, _), nodes in zip(rounds.segments, rounds.node.split([n for _, n in rounds.segments]), strict=True):
+            kind = self.typed.schema.node_types[number]
+            ids, x = nodes - self.typed.first[kind], self.x[kind]
+            found.append(Start(kind, ids, None if x is None else x.index_select(0, ids)))
+        return tuple(found)
+
+
+def moved(value: Any, device: torch.device) -> Any:
+    """A frozen dataclass, or a tuple of such, with its tensors on another device."""
+    if isinstance(value, Tensor):
+        return value.to(device, non_blocking=True)
+    if isinstance(value, tuple):
+        return tuple(moved(part, device) for part in value)
+    fields = getattr(value, "__dataclass_fields__", None)
+    if fields is None:
+        return value
+    return type(value)(**{name: moved(getattr(value, name), device) for name in fields})
+
+
+def _means(typed: TypedGraph, dtype: torch.dtype) -> Tensor:
+    """One over the number of messages of its edge type at the target of each edge, and 1 behind: `[edges + 1]`."""
+    key = typed.edge_type * typed.total + typed.edge_index[1]
+    _, place, count = torch.unique(key, return_inverse=True, return_counts=True)
+    return torch.cat([count.index_select(0, place), count.new_ones(1)]).to(dtype).reciprocal()
+
+
+def _features(model: HeteroIDGNN, data: HeteroData, kind: str) -> Tensor | None:
+    """The features of a type as the network takes them, or none."""
+    width, x = model.in_channels.get(kind), data[kind].get("x")
+    if width is None:
+        return None
+    if not isinstance(x, Tensor) or x.dim() != 2 or x.size(1) != width:
+        given = list(x.shape) if isinstance(x, Tensor) else type(x).__name__
+        raise ValueError(
+            f"x of {kind!r} is {given}, expected [num_nodes, {width}]: the network was made with "
+            f"in_channels={{{kind!r}: {width}}}."
+        )
+    check_dtype(x, f"x of {kind!r}", model.dtype, "model")
+    return x

@@ -1,0 +1,172 @@
+"""HeteroIDGNN equals its equations on one colored copy of the graph per query, in every form of its rounds."""
+
+import hypothesis.strategies as st
+import pytest
+import torch
+from hypothesis import given, settings
+from torch import Tensor
+from torch.nn.functional import layer_norm
+from torch_geometric.data import HeteroData
+
+from idgnn import HeteroIDGNN
+from idgnn.identity.hetero_schedule import typed_schedule
+from idgnn.identity.schedule import make_schedule
+from idgnn.models.hetero_index import HeteroPrepared
+from tests.laws.hetero_graphs import as_typed_pairs, hetero_graphs, typed_queries
+
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
+WIDTH = 3
+
+
+def copy_of_graph(model: HeteroIDGNN, data: HeteroData, root: str, colored: Tensor) -> dict[str, Tensor]:
+    """The encoder on one copy of the graph, in dense matrices: nothing here calls the library's rounds."""
+    kinds = data.node_types
+    h = {}
+    for number, kind in enumerate(kinds):
+        h[kind] = model.constant[number].expand(data[kind].num_nodes, -1)
+        if kind in model.lin_in:
+            h[kind] = h[kind] + data[kind].x @ model.lin_in[kind].weight.t() + model.lin_in[kind].bias
+        if kind in model.embedding:
+            h[kind] = h[kind] + model.embedding[kind].weight[: data[kind].num_nodes]
+    for layer in model.layers:
+        total = {}
+        for kind in kinds:
+            arriving = []  # (whether any message arrives at each node, what does)
+            for number, edge_type in enumerate(data.edge_types):
+                if edge_type[2] != kind:
+                    continue
+                sent = h[edge_type[0]] @ layer.weight[number].t()
+                if edge_type[0] == root and layer.weight_colored is not None:
+                    place = layer.place[number]
+                    sent = torch.where(colored[:, None], h[root] @ layer.weight_colored[place].t(), sent)
+                adjacency = torch.zeros(data[kind].num_nodes, sent.size(0), dtype=torch.double)
+                for one, other in data[edge_type].edge_index.t().tolist():
+                    adjacency[other, one] += 1
+                degree = adjacency.sum(1, keepdim=True)
+                value = adjacency @ sent / (degree.clamp(min=1) if model.aggr == "mean" else 1)
+                score = 0 if layer.attention is None else (value.tanh() * layer.attention[number]).sum(-1, keepdim=True)
+                arriving.append((degree > 0, value, score))
+            total[kind] = h[kind].new_zeros(h[kind].shape)
+            if layer.attention is None:
+                for _, value, _ in arriving:
+                    total[kind] = total[kind] + value
+            elif arriving:
+                weight = torch.cat([s.exp() * there for there, _, s in arriving], dim=1)
+                weight = weight / weight.sum(1, keepdim=True).clamp(min=1e-300)
+                for place, (_, value, _) in enumerate(arriving):
+                    total[kind] = total[kind] + weight[:, place, None] * value
+        after = {}
+        for number, kind in enumerate(kinds):
+            out = h[kind] @ layer.weight_self[number].t() + total[kind] + layer.bias[number]
+            out = layer_norm(out, (WIDTH,), layer.scale[number], layer.shift[number]).relu()
+            after[kind] = out + h[kind] if layer.residual else out
+        h = after
+    return {kind: value @ model.lin_out.weight.t() + model.lin_out.bias for kind, value in h.items()}
+
+
+def network(data: HeteroData, num_layers: int, draw) -> HeteroIDGNN:
+    without = draw(st.sampled_from([None, *data.node_types]))
+    if without is not None:
+        data[without].num_nodes = data[without].num_nodes
+        del data[without].x
+    sizes = {data.node_types[-1]: data[data.node_types[-1]].num_nodes + 1} if draw(st.booleans()) else None
+    model = HeteroIDGNN.for_data(
+        data,
+        WIDTH,
+        2,
+        num_layers,
+        aggr=draw(st.sampled_from(["mean", "sum"])),
+        combine=draw(st.sampled_from(["sum", "attention"])),
+        residual=draw(st.booleans()),
+        num_embeddings=sizes,
+    ).double()
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight)
+    return model
+
+
+def gradients(model: HeteroIDGNN, out: Tensor) -> list[Tensor]:
+    weights = torch.linspace(-1, 1, out.numel(), dtype=torch.double).view_as(out)
+    found = torch.autograd.grad((out * weights).sum(), list(model.parameters()), allow_unused=True)
+    return [torch.zeros_like(p) if g is None else g for g, p in zip(found, model.parameters(), strict=True)]
+
+
+def in_form(model: HeteroIDGNN, data: HeteroData, asked, exchange: bool) -> Tensor:
+    """The answers where every round exchanges messages, or none does."""
+    index = model.index(data)
+    joined = index.queries(asked).joined(index.typed)
+    rounds = make_schedule(index.graph, joined, model.num_layers, exchange=exchange, gradients=False)
+    schedule = typed_schedule(rounds, index.graph, index.typed, index.way(True))
+    return model.run(HeteroPrepared(index.starts(schedule), index.weight, schedule, None))
+
+
+@settings(max_examples=60)
+@given(data=st.data(), graph=hetero_graphs(), num_layers=st.integers(1, 5))
+def test_every_form_equals_colored_copies(data, graph, num_layers):
+    asked = data.draw(typed_queries(graph, num_layers))
+    if asked is None:
+        return
+    read, root, pairs = as_typed_pairs(graph, asked)
+    model = network(graph, num_layers, data.draw)
+    nodes = torch.arange(graph[root].num_nodes)
+    expected = torch.stack([copy_of_graph(model, graph, root, nodes == color)[read][node] for node, color in pairs])
+    theirs = gradients(model, expected)
+    outs = [model(graph, asked), in_form(model, graph, asked, False)]
+    if not model.attention:
+        outs.append(in_form(model, graph, asked, True))
+    for out in outs:
+        torch.testing.assert_close(out, expected, rtol=0, atol=1e-10)
+        for ours, other in zip(gradients(model, out), theirs, strict=True):
+            torch.testing.assert_close(ours, other, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(model.embed(graph, asked), expected.detach(), rtol=0, atol=1e-10)
+
+
+@settings(max_examples=25)
+@given(data=st.data(), graph=hetero_graphs(), num_layers=st.integers(1, 4))
+def test_equal_weights_give_back_the_plain_network(data, graph, num_layers):
+    asked = data.draw(typed_queries(graph, num_layers))
+    if asked is None:
+        return
+    read, _, pairs = as_typed_pairs(graph, asked)
+    model = network(graph, num_layers, data.draw)
+    plain = HeteroIDGNN(**model.settings | {"identity": "none"}).double()
+    for layer in model.layers:
+        layer.weight_colored.data.copy_(layer.weight.data)
+    plain.load_state_dict({k: v for k, v in model.state_dict().items() if "weight_colored" not in k})
+    expected = plain(graph, (read, [node for node, _ in pairs]))
+    torch.testing.assert_close(model(graph, asked), expected, rtol=0, atol=1e-10)
+
+
+@settings(max_examples=25)
+@given(data=st.data(), graph=hetero_graphs(), num_layers=st.integers(1, 4))
+def test_the_future_never_changes_an_answer(data, graph, num_layers):
+    """Nodes and edges of the future, and the features of such nodes, may be anything."""
+    asked = data.draw(typed_queries(graph, num_layers))
+    if asked is None:
+        return
+    read, root, _ = as_typed_pairs(graph, asked)
+    generator = torch.Generator().manual_seed(data.draw(st.integers(0, 100)))
+    strict, now = data.draw(st.booleans()), 5
+    for kind in graph.edge_types:  # every other edge is of the future; at the very time it depends on `strict`
+        edges = graph[kind].edge_index.size(1)
+        graph[kind].time = torch.where(torch.arange(edges) % 2 == 0, now - 1, now if strict else now + 1)
+    late = data.draw(st.sampled_from([None, *(kind for kind in graph.node_types if kind not in (read, root))]))
+    if late is not None:
+        graph[late].time = torch.full((graph[late].num_nodes,), now if strict else now + 1)
+    model = network(graph, num_layers, data.draw)
+    options = {"query_time": now, "strict": strict}
+    before = model(graph, asked, **options)
+    other = graph.clone()
+    for kind in other.edge_types:
+        future = (other[kind].time >= now if strict else other[kind].time > now).nonzero().flatten()
+        for row, name in ((0, kind[0]), (1, kind[2])):
+            if other[name].num_nodes:
+                other[kind].edge_index[row, future] = torch.randint(
+                    other[name].num_nodes, (future.numel(),), generator=generator
+                )
+    if late is not None and "x" in other[late]:
+        other[late].x = torch.randn(other[late].x.shape, generator=generator, dtype=torch.double)
+    assert torch.equal(model(other, asked, **options), before)
+    # At the end of time everything is there.
+    full = model(graph, asked, query_time=now + 2)
+    torch.testing.assert_close(full, model(graph, asked), rtol=0, atol=1e-12)
