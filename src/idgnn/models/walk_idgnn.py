@@ -68,7 +68,7 @@ class WalkIDGNN(nn.Module):
 
     def _weight(self, k: int) -> Tensor:
         degree = self.user_degree if k % 2 else self.item_degree
-        return torch.exp(self.exponents[k] * degree)
+        return torch.exp(self.exponents[k] * degree.to(self.exponents.dtype))
 
 
 class _Product(torch.autograd.Function):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -35,6 +35,9 @@ class RelationalSettings:
     """How far back training queries go; all are used if it is `None`."""
     epochs: int = 10
     lr: float = 0.003
+    """The learning rate of the first step; it falls to 0 along a cosine."""
+    select: Literal["best", "last"] = "best"
+    """Which epoch counts: the best on `"valid"`, or the last, for where that part is too small to tell."""
     weight_decay: float = 0.0
     snapshots_per_step: int = 4
     seed: int = 0
@@ -82,15 +85,15 @@ def train_relational(
 ) -> RelationalRun:
     """Trains a network; `show` is called with the record of each epoch.
 
-    One step takes some snapshots of the graph and the queries of their times. The epoch that is best on the part
-    `"valid"` counts, and the part `"test"` is looked at once, with its weights.
+    One step takes some snapshots of the graph and the queries of their times. The part `"test"` is looked at once,
+    with the weights of the epoch that counts.
     """
     torch.manual_seed(settings.seed)
     generator = torch.Generator().manual_seed(settings.seed)
     objective = problem.objective()
     model = RelationalPredictor(
+        problem.graph.metadata(),
         snapshot_channels(problem.graph),
-        problem.graph.edge_types,
         entity_type=problem.entity_type,
         item_type=problem.item_type,
         identity=settings.identity,
@@ -99,6 +102,7 @@ def train_relational(
         dropout=settings.dropout,
     ).to(device)
     optimizer = torch.optim.Adam(model.parameters(), settings.lr, weight_decay=settings.weight_decay)
+    decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, settings.epochs)
     moments = Moments(problem.graph, settings.window_years, device)
     train = _recent(problem.queries["train"], settings.train_years)
     sign = 1 if objective.higher_is_better else -1
@@ -107,13 +111,14 @@ def train_relational(
     for epoch in range(settings.epochs):
         start = time.perf_counter()
         loss = _epoch(model, optimizer, moments, train, problem, settings, generator)
+        decay.step()
         seconds = time.perf_counter() - start
         valid = evaluate(model, moments, problem, "valid")
         epochs.append({"epoch": epoch, "loss": loss, "seconds": seconds, "valid": valid})
         if show is not None:
             show(epochs[-1])
         value = sign * valid[objective.metric]
-        if best is None or value > best[0]:
+        if best is None or value > best[0] or settings.select == "last":
             best = value, epoch, {name: weight.detach().clone() for name, weight in model.state_dict().items()}
     assert best is not None
     model.load_state_dict(best[2])

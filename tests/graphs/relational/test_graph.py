@@ -131,9 +131,16 @@ def test_a_later_row_changes_no_snapshot(tmp_path):
 
 def test_the_age_of_a_row_counts_from_the_query(tmp_path):
     graph = to_graph(load_tables(write_tables(tmp_path)))
-    age = snapshot(graph, when("2001-05-01") + 1)["races"].x[:, -4:]
+    age = snapshot(graph, when("2001-05-01") + 1)["races"].x[:, -5:-1]  # behind them, the number of results
     assert age[1].tolist() == pytest.approx([0, 1, 1, 1], abs=1e-5)
     assert age[0, 2].item() == pytest.approx(math.exp(-365 / 365.25), abs=1e-5)
+
+
+def test_rows_that_refer_to_a_node_are_counted(tmp_path):
+    graph = to_graph(load_tables(write_tables(tmp_path)))
+    seen = snapshot(graph, when("2002-01-01"))
+    assert seen["drivers"].x[:, -1].expm1().round().tolist() == [2, 1, 1, 0]
+    assert seen["circuits"].x[:, -1].expm1().round().tolist() == [1, 1, 0]
 
 
 def test_a_column_of_times_becomes_an_age(tmp_path):

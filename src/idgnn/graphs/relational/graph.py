@@ -84,8 +84,10 @@ def snapshot(graph: HeteroData, before: float, window: float | None = None) -> H
     """What was known before a time: the nodes whose time is earlier, those without time, and the edges between them.
 
     `window` is in seconds: then nodes that are older than that are left out too. `row` of each type says which nodes
-    of the graph its nodes are. Nodes with a time get :data:`AGE_CHANNELS` more features, from their age at that time,
-    and columns of times become ages, so that nothing depends on the year. Costs one pass over the edges.
+    of the graph its nodes are. Columns of times become ages, so that nothing depends on the year. There are more
+    features: of nodes with a time :data:`AGE_CHANNELS`, from their age at that time; of all, for each foreign key that
+    refers to their table, log(1 + the number of rows that do), which a mean over them does not tell. Costs one pass
+    over the edges.
     """
     found = HeteroData()
     new: dict[str, Tensor] = {}
@@ -108,12 +110,20 @@ def snapshot(graph: HeteroData, before: float, window: float | None = None) -> H
         source, target = graph[kind].edge_index
         ends = torch.stack([new[kind[0]][source], new[kind[2]][target]])
         found[kind].edge_index = ends[:, (ends >= 0).all(0)]
+    for kind in _foreign_keys(graph):
+        store = found[kind[2]]
+        count = torch.bincount(found[kind].edge_index[1], minlength=store.row.numel())
+        store.x = torch.cat([store.x, count.unsqueeze(1).float().log1p()], dim=1)
     return found
 
 
 def snapshot_channels(graph: HeteroData) -> dict[str, int]:
     """The number of features of each node type in a snapshot."""
-    return {kind: graph[kind].x.size(1) + AGE_CHANNELS * ("time" in graph[kind]) for kind in graph.node_types}
+    keys = [kind[2] for kind in _foreign_keys(graph)]
+    return {
+        kind: graph[kind].x.size(1) + AGE_CHANNELS * ("time" in graph[kind]) + keys.count(kind)
+        for kind in graph.node_types
+    }
 
 
 def check_times(graph: HeteroData, times: Tensor, what: str) -> None:
@@ -132,6 +142,11 @@ def check_times(graph: HeteroData, times: Tensor, what: str) -> None:
             f"{what} asks about {as_text(int(times.max()))} at the latest, but the data begins at {as_text(first)}: "
             "nothing was known before."
         )
+
+
+def _foreign_keys(graph: HeteroData) -> list[tuple[str, str, str]]:
+    """The edge types that lead from a row to the row that it names."""
+    return [kind for kind in graph.edge_types if not kind[1].startswith("rev_")]
 
 
 def _age(seconds: Tensor) -> Tensor:
