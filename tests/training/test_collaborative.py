@@ -52,12 +52,16 @@ def test_fitted_exponents_are_the_best_of_those_tried():
     assert best >= value["exponents (-1.0, -1.0, 0.0)"]
 
 
-def test_held_out_pairs_are_those_of_training():
-    data = groups()
+def test_every_user_holds_out_a_share_of_the_items():
+    data = Interactions(
+        ItemLists.of([[5, 1], [3], [], list(range(10)), list(range(4, 10))]), ItemLists.of([[]] * 5), 10
+    )
     held = data.held_out(0.3, seed=2)
-    assert held.train.item.numel() + held.test.item.numel() == data.train.item.numel()
-    assert torch.equal(held.train.size + held.test.size, data.train.size)
-    assert 60 < held.test.item.numel() < 200
+    assert held.test.size.tolist() == [1, 0, 0, 3, 2]
+    for user in range(5):
+        some = [each.take(torch.tensor([user])).item.tolist() for each in (data.train, held.train, held.test)]
+        assert sorted(some[1] + some[2]) == sorted(some[0])
+    assert data.held_out(0.3, seed=3).test.item.tolist() != held.test.item.tolist()
 
 
 def test_lists_are_read_as_they_are_written(tmp_path):

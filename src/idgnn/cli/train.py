@@ -6,12 +6,13 @@ import warnings
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import tyro
 
-from idgnn.choices import TaskName
+from idgnn.choices import RelationalKind, TaskName
 from idgnn.cli.arguments import Name, OwnFiles
+from idgnn.cli.tables import TableOptions
 from idgnn.graphs.sources import FileSource, Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskOptions, TaskSettings
@@ -25,17 +26,19 @@ Flat = tyro.conf.OmitArgPrefixes
 
 @dataclass(frozen=True)
 class Train:
-    """Train a network on a dataset by name, or on your own files.
+    """Train a network on a dataset by name, on your own files, or on a folder of tables.
 
     idgnn train ScaleFree --task node-clustering --identity full
 
     idgnn train --edges edges.csv --nodes nodes.csv --label club --task node-classification
+
+    idgnn train --tables folder --task recommendation --layers 4
     """
 
     dataset: tyro.conf.Positional[Name] = None
     """A dataset by name; idgnn data lists them."""
-    task: TaskName | None = None
-    """What is predicted; the pairs of pair-classification come from Python alone."""
+    task: TaskName | RelationalKind | None = None
+    """What is predicted; the pairs of pair-classification come from Python alone. The last three are for --tables."""
     seeds: tuple[int, ...] = (0,)
     """A run for each of them."""
     runs: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs")
@@ -45,6 +48,7 @@ class Train:
     track: Literal["tensorboard", "wandb", "mlflow"] | None = None
     """Report to an experiment tracker besides."""
     files: Flat[OwnFiles] = field(default_factory=OwnFiles)
+    table_files: Flat[TableOptions] = field(default_factory=TableOptions)
     model: Flat[ModelSettings] = field(default_factory=ModelSettings)
     training: Flat[TrainOptions] = field(default_factory=TrainOptions)
     task_details: Flat[TaskOptions] = field(default_factory=TaskOptions)
@@ -55,6 +59,9 @@ class Train:
         from idgnn.cli.training_display import show_runs
         from idgnn.training.processes import joined
 
+        if self.table_files.tables is not None or self.task in get_args(RelationalKind):
+            self._train_tables()
+            return
         jobs = self._jobs()
         with joined(jobs[0][0].training.device) as processes:
             if not processes.first:
@@ -77,16 +84,50 @@ class Train:
                     f"..., model=idgnn.identity_aware({settings.own_network}(...)), folder=..., resume=True)."
                 )
             return [(settings, self.resume)]
+        self._check_seeds()
+        if self.task is None:
+            raise ValueError("no task was given. Add --task, for example --task node-classification.")
+        task = TaskSettings(**asdict(self.task_details), name=self.task)  # type: ignore[arg-type]
+        data = self.files.source(self.dataset)
+        jobs = [RunSettings(data, task, self.model, self.training, self.selection, seed) for seed in self.seeds]
+        return [(settings, _new_folder(self.runs, settings)) for settings in jobs]
+
+    def _check_seeds(self) -> None:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise ValueError(f"seeds are {list(self.seeds)}, expected at least one, and none of them twice.")
         if min(self.seeds) < 0:
             raise ValueError(f"seeds are {list(self.seeds)}, expected whole numbers of at least 0.")
-        if self.task is None:
-            raise ValueError("no task was given. Add --task, for example --task node-classification.")
-        task = TaskSettings(**asdict(self.task_details), name=self.task)
-        data = self.files.source(self.dataset)
-        jobs = [RunSettings(data, task, self.model, self.training, self.selection, seed) for seed in self.seeds]
-        return [(settings, _new_folder(self.runs, settings)) for settings in jobs]
+
+    def _train_tables(self) -> None:
+        """Trains on a folder of tables."""
+        from idgnn.cli.tables import relational_settings, train_tables
+
+        self._check_seeds()
+        kinds = get_args(RelationalKind)
+        if self.table_files.tables is None:
+            raise ValueError(f"--task {self.task} is for a folder of tables. Add --tables FOLDER.")
+        if self.task not in kinds:
+            raise ValueError(f"--tables is for the tasks {', '.join(kinds)}, but --task is {self.task}.")
+        if self.dataset is not None or self.files != OwnFiles():
+            raise ValueError("--tables was given beside a dataset or files of graphs. Leave one of them out.")
+        model, training, window = self.model, self.training, self.table_files.window_years
+        settings = [
+            relational_settings(
+                model.identity,
+                model.layers,
+                model.width,
+                training.epochs,
+                training.lr,
+                training.weight_decay,
+                training.keep,
+                window,
+                seed,
+            )
+            for seed in self.seeds
+        ]
+        name = f"{self.table_files.tables.resolve().name}_{self.table_files.target or self.task}_{model.identity}"
+        folders = [_unused(self.runs / f"{name}_seed{seed}_{_now()}") for seed in self.seeds]
+        train_tables(self.table_files, self.task, settings, folders)  # type: ignore[arg-type]
 
     def _train(self, settings: RunSettings, folder: Path, first: bool) -> Run:
         from idgnn.cli.training_display import TrainingProgress
@@ -113,9 +154,16 @@ def _new_folder(runs: Path, settings: RunSettings) -> Path:
     """A folder that does not exist yet, named after what is trained."""
     data = settings.data.edges.stem if isinstance(settings.data, FileSource) else settings.data
     model = f"{settings.model.conv}-{settings.model.identity}"
-    now = datetime.now().strftime("%Y%m%d-%H%M%S")
-    name = f"{data}_{settings.task.name}_{model}_seed{settings.seed}_{now}"
-    folder, number = runs / name, 2
-    while folder.exists():
-        folder, number = runs / f"{name}-{number}", number + 1
-    return folder
+    return _unused(runs / f"{data}_{settings.task.name}_{model}_seed{settings.seed}_{_now()}")
+
+
+def _now() -> str:
+    return datetime.now().strftime("%Y%m%d-%H%M%S")
+
+
+def _unused(folder: Path) -> Path:
+    """The folder, with a number behind its name if it exists."""
+    found, number = folder, 2
+    while found.exists():
+        found, number = folder.with_name(f"{folder.name}-{number}"), number + 1
+    return found

@@ -14,6 +14,7 @@ from idgnn.choices import Identity
 from idgnn.identity.cone import UnreachedColorWarning
 from idgnn.identity.walk_counts import walk_counts
 from idgnn.models.hetero_idgnn import HeteroIDGNN
+from idgnn.models.saving import Saved
 
 _LAG_CHANNELS = 2
 _WALK_LENGTH = 4  # of the counts of ID-GNN-Fast
@@ -35,7 +36,7 @@ class Moment:
         return self._made[purpose][1]
 
 
-class RelationalPredictor(nn.Module):
+class RelationalPredictor(Saved):
     """A :class:`idgnn.HeteroIDGNN` and a head, for entities or for items ranked for entities.
 
     - Entities: the state of the entity, colored if `identity` is `"full"`, and the years that the query is later.
@@ -56,7 +57,7 @@ class RelationalPredictor(nn.Module):
 
     def __init__(
         self,
-        metadata: tuple[Sequence[str], Sequence[Sequence[str]]],
+        metadata: Sequence[Any],
         in_channels: Mapping[str, int],
         *,
         entity_type: str,
@@ -67,9 +68,19 @@ class RelationalPredictor(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        self.settings = {
+            "metadata": [list(metadata[0]), [list(kind) for kind in metadata[1]]],
+            "in_channels": dict(in_channels),
+            "entity_type": entity_type,
+            "item_type": item_type,
+            "identity": identity,
+            "num_layers": num_layers,
+            "hidden_channels": hidden_channels,
+            "dropout": dropout,
+        }
         self.entity_type, self.item_type, self.identity = entity_type, item_type, identity
         self.encoder = HeteroIDGNN(
-            metadata,
+            (metadata[0], metadata[1]),
             in_channels,
             hidden_channels,
             None,

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, l1_loss
 from torch_geometric.data import HeteroData
 
+from idgnn.choices import RelationalKind
 from idgnn.graphs.relational.graph import check_times
 from idgnn.graphs.relational.task_tables import ItemLists, TimedQueries
 from idgnn.tasks.heuristics import direct_uses, find_uses, past_visits, popularity
 from idgnn.tasks.objective import Binary, Objective, Quantity
 from idgnn.tasks.ranking import ranking_metrics, top_items
-
-RelationalKind = Literal["entity-classification", "entity-regression", "recommendation"]
 
 
 @dataclass(frozen=True)

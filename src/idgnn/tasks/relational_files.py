@@ -9,13 +9,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
 
+from idgnn.choices import RelationalKind
 from idgnn.graphs.relational.columns import Codes, find_codes, left_out
 from idgnn.graphs.relational.graph import to_graph
 from idgnn.graphs.relational.schema import SCHEMA_FILE, TableSchema, read_schema
 from idgnn.graphs.relational.tables import KeyedTable, read_tables
 from idgnn.graphs.relational.task_tables import TaskColumns, TimedQueries, read_queries
 from idgnn.graphs.relational.times import seconds
-from idgnn.tasks.relational import RelationalKind, RelationalProblem
+from idgnn.tasks.relational import RelationalProblem
 
 TASKS_FILE = "tasks.toml"
 PARTS = ("train", "valid", "test")

@@ -52,7 +52,7 @@ def fit_exponents(
     *,
     start: tuple[float, ...] = (-1.0, -1.0, 0.0),
     users: int = 2000,
-    share: float = 0.1,
+    share: float = 0.2,
     steps: tuple[float, ...] = (0.2, 0.1),
     seed: int = 0,
     show: Show | None = None,
@@ -62,7 +62,8 @@ def fit_exponents(
 
     There are three numbers to learn, so that no gradient is needed: one exponent after the other is moved by a step, in
     either direction, for as long as that helps; then with the next, smaller step. Each trial ranks all items for
-    `users` users, on a graph without a random `share` of the training pairs. Test pairs are not looked at.
+    `users` users, on a graph without a random `share` of the training items of every user. Test items are not looked
+    at.
     """
     held = to_device(data.held_out(share, seed), device)
     generator = torch.Generator().manual_seed(seed)

@@ -31,8 +31,17 @@ class Interactions:
         return pairs_graph(self.train, self.num_items)
 
     def held_out(self, share: float, seed: int = 0) -> Interactions:
-        """A random share of the training pairs in place of the test pairs, to choose by."""
-        gone = torch.rand(self.train.item.numel(), generator=torch.Generator().manual_seed(seed)) < share
+        """A random share of the training items of every user, one at least, in place of the test items, to choose by.
+
+        A user with a single item keeps it. A share of all pairs would leave out most users that have few.
+        """
+        size = self.train.size
+        key = torch.rand(self.train.item.numel(), dtype=torch.double, generator=torch.Generator().manual_seed(seed))
+        order = (self.train.query + key).argsort()  # shuffled within each user
+        place = torch.empty_like(order).index_copy(0, order, torch.arange(order.numel()))
+        place = place - self.train.start[:-1].repeat_interleave(size)
+        count = (share * size).round().long().clamp(min=1).minimum((size - 1).clamp(min=0))
+        gone = place < count.repeat_interleave(size)
         return Interactions(_some(self.train, ~gone), _some(self.train, gone), self.num_items)
 
 

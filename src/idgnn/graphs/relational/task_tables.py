@@ -98,8 +98,8 @@ class TaskColumns:
     entity_type: str
     """The table of the entity."""
     time: str
-    target: str
-    """The column to predict: a number, or the list of keys of items, `[3, 14, 15]`."""
+    target: str | None
+    """The column to predict: a number, or the list of keys of items, `[3, 14, 15]`; `None` if it is not known."""
     item_type: str | None = None
     """The table of the items, for a recommendation."""
 
@@ -114,7 +114,7 @@ def read_queries(source: Any, columns: TaskColumns, tables: Mapping[str, KeyedTa
     is_file = isinstance(source, str | Path)
     text = read_table(Path(source), lambda *_: None, bad) if is_file else text_of(source, "task table")
     wanted = (columns.entity, columns.time, columns.target)
-    if absent := [name for name in wanted if name not in text.columns]:
+    if absent := [name for name in wanted if name is not None and name not in text.columns]:
         raise ValueError(
             f"{text.path} has the columns {', '.join(text.columns)}, but the task names {', '.join(map(repr, absent))}."
         )
@@ -126,7 +126,9 @@ def read_queries(source: Any, columns: TaskColumns, tables: Mapping[str, KeyedTa
     cells = text.columns[columns.time]
     report(text, np.isnan(time), lambda row: f"time {columns.time!r} is {cells[row]!r}, expected a date", bad)
     target = items = None
-    if columns.item_type is None:
+    if columns.target is None:
+        pass
+    elif columns.item_type is None:
         target = _targets(text, columns.target, bad)
     else:
         items = _item_lists(text, columns.target, tables[columns.item_type], columns.item_type, bad)
