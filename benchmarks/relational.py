@@ -15,7 +15,15 @@ from idgnn.choices import Identity
 from idgnn.graphs.relational.interactions import Interactions, read_interactions
 from idgnn.models.walk_idgnn import WalkIDGNN
 from idgnn.tasks.relational_files import rel_f1, rel_f1_tasks
-from idgnn.training.collaborative import TowerSettings, fit_exponents, measure_all, most_popular, train_towers
+from idgnn.training.collaborative import (
+    TowerSettings,
+    WalkSettings,
+    measure_all,
+    most_popular,
+    to_device,
+    train_towers,
+    train_walks,
+)
 from idgnn.training.relational import RelationalSettings, train_relational
 from idgnn.writing import write_text
 
@@ -72,9 +80,7 @@ def formula_one(folder: Path, options: argparse.Namespace) -> None:
                     heuristics = {part: problem.heuristics(part) for part in ("valid", "test")}
                     add(options.output, f"rel-f1 {task} heuristics", heuristics)
                 settings = settings_of(task, identity, seed)
-                run = train_relational(
-                    problem, settings, device=options.device, show=lambda e: print(key, e, flush=True)
-                )
+                run = train_relational(problem, settings, device=options.device, show=print)
                 record = {
                     "settings": settings.as_dict(),
                     "metrics": run.metrics,
@@ -89,7 +95,7 @@ def formula_one(folder: Path, options: argparse.Namespace) -> None:
 
 def gowalla(folder: Path, options: argparse.Namespace) -> None:
     """Rankings of all items of Gowalla for all users."""
-    data = read_interactions(folder / "train.txt.gz", folder / "test.txt.gz")
+    data = to_device(read_interactions(folder / "train.txt.gz", folder / "test.txt.gz"), options.device)
     for name in options.models:
         seeds = options.seeds if name in ("idgnn", "towers") else [0]
         for seed in seeds:
@@ -113,17 +119,14 @@ def _scores(name: str, data: Interactions, seed: int, device: str) -> tuple[Any,
     if name == "popular":
         return most_popular(data), {}
     if name == "walk":
-        return WalkIDGNN(data.train, data.num_items).scores, {"exponents": [-1.0, -1.0, 0.0]}
+        return WalkIDGNN(data.train, data.num_items).to(device).scores, {"exponents": [-1.0, -1.0, 0.0]}
     if name == "idgnn":
-        model = fit_exponents(data, seed=seed, show=show, device=device)
-        return _on(model.scores, device), {"exponents": [round(each, 3) for each in model.exponents.tolist()]}
+        settings = WalkSettings(seed=seed)
+        model = train_walks(data, settings, show=show, device=device)
+        exponents = [round(each, 3) for each in model.exponents.tolist()]
+        return model.scores, {"exponents": exponents, "settings": vars(settings)}
     settings = TowerSettings(seed=seed)
-    return _on(train_towers(data, settings, device=device, show=show), device), {"settings": vars(settings)}
-
-
-def _on(scores: Any, device: str) -> Any:
-    """Scores computed on a device, for users on the CPU and back."""
-    return lambda users: scores(users.to(device)).cpu() if device != "cpu" else scores(users)
+    return train_towers(data, settings, device=device, show=show), {"settings": vars(settings)}
 
 
 def records(path: Path) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from idgnn.graphs.relational.task_tables import ItemLists
 from idgnn.models.walk_idgnn import WalkIDGNN
 from idgnn.training.collaborative import (
     TowerSettings,
-    fit_exponents,
+    WalkSettings,
     measure_all,
     most_popular,
     rank_all,
     train_towers,
+    train_walks,
 )
 
 
@@ -42,14 +43,21 @@ def test_items_that_a_user_has_are_not_ranked():
         assert not set(items) & set(known)
 
 
-def test_fitted_exponents_are_the_best_of_those_tried():
-    told = []
-    model = fit_exponents(groups(), users=60, share=0.2, steps=(0.5,), show=told.append)
-    value = {text.split(": NDCG ")[0]: float(text.split(": NDCG ")[1].split()[0]) for text in told}
-    best = max(value.values())
-    written = tuple(model.exponents.tolist())
-    assert value[f"exponents {written}"] >= best - 1e-4
-    assert best >= value["exponents (-1.0, -1.0, 0.0)"]
+def test_training_lowers_the_loss_and_depends_on_the_seed_alone():
+    told: list[str] = []
+    settings = WalkSettings(exponents=(0.0, 0.0, 3.0), steps=40, users_per_step=60, lr=0.1)
+    model = train_walks(groups(), settings, show=told.append)
+    loss = [float(line.split("loss ")[1].split(",")[0]) for line in told]
+    assert sum(loss[-5:]) < sum(loss[:5])
+    assert torch.equal(model.exponents, train_walks(groups(), settings).exponents)
+
+
+def test_pairs_that_are_predicted_are_not_in_the_graph():
+    lists = ItemLists.of([[0, 1, 3], [1, 2], [2, 3]])
+    fewer = ItemLists.of([[0, 3], [1, 2], [2]])
+    whole, part = WalkIDGNN(lists, 5, (0, 0, 0)), WalkIDGNN(fewer, 5, (0, 0, 0))
+    users = torch.arange(3)
+    assert torch.equal(whole.scores(users, without=torch.tensor([1, 6])), part.scores(users))
 
 
 def test_every_user_holds_out_a_share_of_the_items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +36,14 @@ class WalkIDGNN(nn.Module):
         [[2.0, 3.0, 1.0]]
     """
 
+    item: Tensor
+    start: Tensor
+    order: Tensor
+    item_start: Tensor
+    user: Tensor
+    item_degree: Tensor  # log, [items]
+    user_degree: Tensor  # log, [users]
+
     def __init__(self, lists: ItemLists, num_items: int, exponents: Sequence[float] = (-1.0, -1.0, 0.0)) -> None:
         super().__init__()
         if len(exponents) % 2 == 0:
@@ -46,29 +53,42 @@ class WalkIDGNN(nn.Module):
             )
         self.exponents = nn.Parameter(torch.tensor([float(each) for each in exponents]))
         self.num_users, self.num_items = len(lists), num_items
-        self.lists = lists
-        by_user = _matrix(lists.query, lists.item, len(lists), num_items)
-        by_item = _matrix(lists.item, lists.query, num_items, len(lists))
-        self.register_buffer("by_user", by_user, persistent=False)  # [users, items]
-        self.register_buffer("by_item", by_item, persistent=False)  # [items, users]
-        degree = torch.bincount(lists.item, minlength=num_items).clamp(min=1)
-        self.register_buffer("item_degree", degree.float().log(), persistent=False)
-        self.register_buffer("user_degree", lists.size.clamp(min=1).float().log(), persistent=False)
+        order = lists.item.argsort(stable=True)
+        count = torch.bincount(lists.item, minlength=num_items)
+        for name, value in {
+            "item": lists.item,  # [pairs], by user
+            "start": lists.start,  # [users + 1]
+            "order": order,  # [pairs], by item
+            "item_start": torch.cat([count.new_zeros(1), count.cumsum(0)]),  # [items + 1]
+            "user": lists.query[order],  # [pairs], by item
+            "item_degree": count.clamp(min=1).float().log(),
+            "user_degree": lists.size.clamp(min=1).float().log(),
+        }.items():
+            self.register_buffer(name, value, persistent=False)
 
-    def scores(self, users: Tensor) -> Tensor:
-        """The states of all items for each of the users, `[users, items]`."""
-        known = self.lists.take(users.to(self.lists.item.device))
-        h = self.item_degree.new_zeros(self.num_items, users.numel())
-        h[known.item, known.query] = 1.0  # the message of the colored user
+    def scores(self, users: Tensor, without: Tensor | None = None) -> Tensor:
+        """The states of all items for each of the users, `[users, items]`.
+
+        `without` `[pairs]` are places in the lists of items: the graph is taken without these pairs, which are to be
+        predicted. Degrees are those of the whole graph.
+        """
+        present = self.item_degree.new_ones(self.item.numel())
+        if without is not None:
+            present = present.index_fill(0, without, 0.0)
+        by_user = _matrix(self.start, self.item, present, (self.num_users, self.num_items))
+        by_item = _matrix(self.item_start, self.user, present[self.order], (self.num_items, self.num_users))
+        lists = ItemLists(torch.arange(self.item.numel(), device=self.item.device), self.start).take(users)
+        h = present.new_zeros(self.num_items, users.numel())
+        h[self.item[lists.item], lists.query] = present[lists.item]  # the message of the colored user
         h = h * self._weight(0).unsqueeze(1)
         for k in range(1, self.exponents.numel()):
-            h = _Product.apply(h, *((self.by_user, self.by_item) if k % 2 else (self.by_item, self.by_user)))
+            h = _Product.apply(h, *((by_user, by_item) if k % 2 else (by_item, by_user)))
             h = h * self._weight(k).unsqueeze(1)
         return h.t()
 
     def _weight(self, k: int) -> Tensor:
         degree = self.user_degree if k % 2 else self.item_degree
-        return torch.exp(self.exponents[k] * degree.to(self.exponents.dtype))
+        return torch.exp(self.exponents[k] * degree)
 
 
 class _Product(torch.autograd.Function):
@@ -84,17 +104,7 @@ class _Product(torch.autograd.Function):
         return ctx.transpose @ gradient, None, None
 
 
-def _matrix(row: Tensor, column: Tensor, num_rows: int, num_columns: int) -> Tensor:
-    with _beta_matrices():
-        ones = torch.ones(row.numel(), device=row.device)
-        return torch.sparse_coo_tensor(
-            torch.stack([row, column]), ones, (num_rows, num_columns), check_invariants=False
-        ).to_sparse_csr()
-
-
-@contextmanager
-def _beta_matrices():
-    """PyTorch says that compressed matrices are in beta, once a process."""
+def _matrix(start: Tensor, column: Tensor, value: Tensor, size: tuple[int, int]) -> Tensor:
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-        yield
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")  # said once a process
+        return torch.sparse_csr_tensor(start, column, value, size, check_invariants=False)

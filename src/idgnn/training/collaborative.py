@@ -18,6 +18,7 @@ from idgnn.models.walk_idgnn import WalkIDGNN
 from idgnn.tasks.ranking import ranking_metrics, top_items
 
 Show = Callable[[str], None]
+_SMALLEST = 1e-8  # stands for the state of items out of reach, in a logarithm
 
 
 @torch.no_grad()
@@ -25,8 +26,7 @@ def rank_all(
     scores: Callable[[Tensor], Tensor], known: ItemLists, users: Tensor, k: int = 20, batch_size: int = 512
 ) -> Tensor:
     """The k best items, of those that a user does not have already, `[users, k]`; a batch of users at a time."""
-    device = known.item.device
-    found = [top_items(scores(some), k, known.take(some)) for some in users.to(device).split(batch_size)]
+    found = [top_items(scores(some), k, known.take(some)) for some in users.to(known.item.device).split(batch_size)]
     return torch.cat(found) if found else torch.empty(0, k, dtype=torch.long)
 
 
@@ -47,52 +47,52 @@ def most_popular(data: Interactions) -> Callable[[Tensor], Tensor]:
     return lambda users: count.expand(users.numel(), -1)
 
 
-def fit_exponents(
-    data: Interactions,
-    *,
-    start: tuple[float, ...] = (-1.0, -1.0, 0.0),
-    users: int = 2000,
-    share: float = 0.2,
-    steps: tuple[float, ...] = (0.2, 0.1),
-    seed: int = 0,
-    show: Show | None = None,
-    device: str = "cpu",
+@dataclass(frozen=True)
+class WalkSettings:
+    """How the exponents of the linear ID-GNN are trained: three numbers, so that a few hundred users a step do."""
+
+    exponents: tuple[float, ...] = (-1.0, -1.0, 0.0)
+    """What training starts from: the random walk."""
+    steps: int = 60
+    users_per_step: int = 256
+    share: float = 0.25
+    """The share of the items of a user that is predicted from the others."""
+    lr: float = 0.03
+    seed: int = 0
+
+
+def train_walks(
+    data: Interactions, settings: WalkSettings, *, device: str = "cpu", show: Show | None = None
 ) -> WalkIDGNN:
-    """The linear ID-GNN with the exponents that rank held-out training pairs best, by NDCG at 20.
+    """Trains the linear ID-GNN: a softmax over all items predicts some items of a user from the user's others.
 
-    There are three numbers to learn, so that no gradient is needed: one exponent after the other is moved by a step, in
-    either direction, for as long as that helps; then with the next, smaller step. Each trial ranks all items for
-    `users` users, on a graph without a random `share` of the training items of every user. Test items are not looked
-    at.
+    The items that are predicted are taken out of the graph, and the others out of the softmax. The logit of an item is
+    a multiple, which is learned too, of the logarithm of its state. Test items are not looked at.
     """
-    held = to_device(data.held_out(share, seed), device)
-    generator = torch.Generator().manual_seed(seed)
-    some = torch.randperm(data.num_users, generator=generator)[:users]
-    model = WalkIDGNN(held.train, held.num_items, start).to(device)
-    tried: dict[tuple[float, ...], float] = {}
-
-    def value(exponents: tuple[float, ...]) -> float:
-        if exponents not in tried:
-            with torch.no_grad():
-                model.exponents.copy_(torch.tensor(exponents))
-            tried[exponents] = measure_all(model.scores, held, some)["ndcg"]
-            if show is not None:
-                show(f"exponents {exponents}: NDCG {tried[exponents]:.4f} on held-out pairs")
-        return tried[exponents]
-
-    best = tuple(start)
-    for step in steps:
-        moved = True
-        while moved:
-            moved = False
-            for k in reversed(range(len(best))):
-                for sign in (-1, 1):
-                    other = tuple(round(a + sign * step * (i == k), 6) for i, a in enumerate(best))
-                    if value(other) > value(best):
-                        best, moved = other, True
-                        break
+    generator = torch.Generator().manual_seed(settings.seed)
     data = to_device(data, device)
-    return WalkIDGNN(data.train, data.num_items, best).to(device)
+    model = WalkIDGNN(data.train, data.num_items, settings.exponents).to(device)
+    scale = torch.nn.Parameter(torch.ones((), device=device))
+    optimizer = torch.optim.Adam([model.exponents, scale], settings.lr)
+    decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, settings.steps)
+    places = ItemLists(torch.arange(data.train.item.numel(), device=device), data.train.start)
+    for step in range(settings.steps):
+        users = torch.randperm(data.num_users, generator=generator)[: settings.users_per_step].to(device)
+        some = places.take(users)
+        asked = (torch.rand(some.item.numel(), generator=generator) < settings.share).to(device)
+        user, item = some.query, data.train.item[some.item]
+        state = model.scores(users, without=some.item[asked])  # [users, items]
+        logit = scale * torch.log(state.clamp(min=_SMALLEST))
+        logit = logit.index_put((user[~asked], item[~asked]), logit.new_tensor(float("-inf")))
+        loss = -logit.log_softmax(1)[user[asked], item[asked]].mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        decay.step()
+        if show is not None:
+            numbers = ", ".join(f"{each:.3f}" for each in model.exponents.tolist())
+            show(f"step {step}: loss {loss.item():.4f}, exponents {numbers}")
+    return model
 
 
 @dataclass(frozen=True)

@@ -74,9 +74,8 @@ def load_run(folder: Path) -> SavedRun:
     if not path.is_file():
         raise ValueError(f"there is no {RUN} in {folder}, expected the folder of a run on tables.")
     record = json.loads(path.read_text(encoding="utf-8"))
-    lists = ("ignore", "categorical")
     schema = {
-        name: TableSchema(**{key: tuple(value) if key in lists else value for key, value in table.items()})
+        name: replace(TableSchema(**table), ignore=tuple(table["ignore"]), categorical=tuple(table["categorical"]))
         for name, table in record["schema"].items()
     }
     codes = {name: tuple(map(ColumnCode.from_dict, each)) for name, each in record["codes"].items()}

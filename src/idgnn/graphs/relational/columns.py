@@ -8,7 +8,7 @@ give, so that package, which needs pandas and pyarrow, is not used.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -115,7 +115,8 @@ def _find(table: KeyedTable, column: str, rows: np.ndarray) -> ColumnCode:
     categorical = column in table.schema.categorical
     if not distinct:
         return ColumnCode(column, "text")
-    for kind, values_of in (("number", _numbers), ("time", all_seconds)):
+    readers: dict[Kind, Callable[[list[str]], np.ndarray]] = {"number": _numbers, "time": all_seconds}
+    for kind, values_of in readers.items():
         values = values_of(sorted(distinct))
         if not categorical and np.isfinite(values).all():
             known = values_of([cells[row] for row in rows.tolist()])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ class KeyedTable:
 
     text: TextTable
     schema: TableSchema
-    keys: Sequence[str]
+    keys: list[str]
     """The key of each row as it is written; row numbers if the table has none."""
     links: Mapping[str, np.ndarray]  # foreign key -> [rows] the row in the other table, -1 where the cell is empty
     time: np.ndarray | None  # [rows] int64 seconds since 1970
@@ -118,7 +118,7 @@ def _check_columns(name: str, text: TextTable, schema: Mapping[str, TableSchema]
         )
 
 
-def _keys(text: TextTable, table: TableSchema, bad: list[BadRow]) -> Sequence[str]:
+def _keys(text: TextTable, table: TableSchema, bad: list[BadRow]) -> list[str]:
     if table.key is None:
         return [str(row) for row in range(len(text.lines))]
     cells = text.columns[table.key]
