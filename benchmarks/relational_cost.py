@@ -9,17 +9,22 @@ States and messages of all K = 4 rounds, for each driver of the test queries, on
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 
 import numpy as np
 import torch
+from torch import nn
 from torch_geometric.data import HeteroData
+from torch_geometric.nn import HeteroConv, SAGEConv
 
 from benchmarks.data import data_folder
 from benchmarks.relational import RESULTS, add
 from idgnn.graphs.relational.graph import snapshot
+from idgnn.graphs.relational.times import YEAR
 from idgnn.identity.hetero_types import TypedGraph
+from idgnn.models.relational_predictor import Moment, RelationalPredictor
 from idgnn.tasks.relational_files import rel_f1
 
 NUM_LAYERS = 4
@@ -34,6 +39,49 @@ def main() -> None:
     add(Path(RESULTS), "rel-f1 cost", record)
     for name, (rows, messages) in record.items():
         print(f"{name}: {rows:,.0f} states and {messages:,.0f} messages a driver")
+    recent = snapshot(problem.graph, int(problem.seen_until("test")[0]), 5 * YEAR)
+    seconds = time_steps(recent, problem.queries["test"].entity)
+    add(Path(RESULTS), "rel-f1 step", seconds)
+    print(seconds)
+
+
+class PlainHetero(nn.Module):
+    """PyG's HeteroConv without identity: a mean for each edge type, in all rounds, at all nodes."""
+
+    def __init__(self, data: HeteroData, channels: int) -> None:
+        super().__init__()
+        self.first = nn.ModuleDict({kind: nn.Linear(data[kind].x.size(1), channels) for kind in data.node_types})
+        self.rounds = nn.ModuleList(
+            HeteroConv({kind: SAGEConv((channels, channels), channels) for kind in data.edge_types}, aggr="sum")
+            for _ in range(NUM_LAYERS)
+        )
+        self.norms = nn.ModuleList(
+            nn.ModuleDict({kind: nn.LayerNorm(channels) for kind in data.node_types}) for _ in range(NUM_LAYERS)
+        )
+
+    def forward(self, data: HeteroData, drivers: torch.Tensor) -> torch.Tensor:
+        """Scores of all circuits, by the products of two towers."""
+        h = {kind: layer(data[kind].x).relu() for kind, layer in self.first.items()}
+        for conv, norm in zip(self.rounds, self.norms, strict=True):
+            h = {kind: norm[kind](state).relu() for kind, state in conv(h, data.edge_index_dict).items()}
+        return h["drivers"][drivers] @ h["circuits"].t()
+
+
+def time_steps(data: HeteroData, drivers: torch.Tensor, channels: int = 32, turns: int = 15) -> dict[str, float]:
+    """CPU seconds of a training step, forward and backward, the median over turns: other programs do not count."""
+    lag = torch.zeros(drivers.numel())
+    widths = {kind: data[kind].x.size(1) for kind in data.node_types}
+    options = {"entity_type": "drivers", "item_type": "circuits", "num_layers": NUM_LAYERS, "hidden_channels": channels}
+    full, moment = RelationalPredictor(data.metadata(), widths, **options), Moment(data)
+    plain = PlainHetero(data, channels)
+    steps = {"HeteroConv": lambda: plain(data, drivers), "ID-GNN-Full": lambda: full(moment, drivers, lag)}
+    seconds: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(turns):
+        for name, step in steps.items():
+            start = time.process_time()
+            step().square().mean().backward()
+            seconds[name].append(time.process_time() - start)
+    return {name: median(each[2:]) for name, each in seconds.items()}  # the first ones prepare
 
 
 def count(data: HeteroData, drivers: list[int]) -> dict[str, tuple[float, float]]:

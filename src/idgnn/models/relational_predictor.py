@@ -14,6 +14,7 @@ from idgnn.choices import Identity
 from idgnn.identity.cone import UnreachedColorWarning
 from idgnn.identity.walk_counts import walk_counts
 from idgnn.models.hetero_idgnn import HeteroIDGNN
+from idgnn.models.hetero_index import HeteroIndex
 from idgnn.models.saving import Saved
 
 _LAG_CHANNELS = 2
@@ -23,7 +24,7 @@ Pairs = tuple[tuple[str, Tensor], tuple[str, Tensor]]
 
 
 class Moment:
-    """A snapshot of a graph, and what was worked out for it last, for each purpose."""
+    """A snapshot of a graph, and what was worked out for it last, for each purpose, for one network."""
 
     def __init__(self, data: HeteroData) -> None:
         self.data = data
@@ -114,14 +115,14 @@ class RelationalPredictor(Saved):
         """The states of distinct entities, `[entities, channels]`."""
         queries = self.entity_type, entities
         key = tuple(entities.tolist())
-        return self.encoder.run(moment.once("entities", key, lambda: self.encoder.prepare(moment.data, queries)))
+        return self.encoder.run(moment.once("entities", key, lambda: self._index(moment).prepare(queries)))
 
     def _scores(self, moment: Moment, entities: Tensor) -> Tensor:
         """The scores of all items for distinct entities, `[entities, items]`."""
         pairs, key = self._all_pairs(moment.data, entities), tuple(entities.tolist())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnreachedColorWarning)  # such items are read from their plain rows
-            ready = moment.once("pairs", key, lambda: self.encoder.prepare(moment.data, pairs))
+            ready = moment.once("pairs", key, lambda: self._index(moment).prepare(pairs))
         h = self.encoder.run(ready)  # [pairs, channels], or [pairs, 2 channels]: of the item and of the entity
         if self.identity == "full":
             return self.head(h).view(entities.numel(), -1)
@@ -132,6 +133,10 @@ class RelationalPredictor(Saved):
             counts = moment.once("walks", key, lambda: walk_counts(moment.data, None, pairs, _WALK_LENGTH))
             score = score + self.walk_head(counts.log1p().to(h.dtype)).squeeze(1)
         return score.view(entities.numel(), -1)
+
+    def _index(self, moment: Moment) -> HeteroIndex:
+        """Neighbor lists, weights and counts of a snapshot, which all queries share."""
+        return moment.once("index", None, lambda: self.encoder.index(moment.data))
 
     def _all_pairs(self, data: HeteroData, entities: Tensor) -> Pairs:
         """Every item with every entity, as queries; the items of an entity stand together."""
