@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from idgnn.training.trained import Run
 
 Flat = tyro.conf.OmitArgPrefixes
+AnyTask = Literal[TaskName, RelationalKind]
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Train:
 
     dataset: tyro.conf.Positional[Name] = None
     """A dataset by name; idgnn data lists them."""
-    task: TaskName | RelationalKind | None = None
+    task: AnyTask | None = None
     """What is predicted; the pairs of pair-classification come from Python alone. The last three are for --tables."""
     seeds: tuple[int, ...] = (0,)
     """A run for each of them."""

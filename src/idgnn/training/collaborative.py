@@ -103,7 +103,7 @@ class TowerSettings:
     num_layers: int = 3
     epochs: int = 40
     lr: float = 0.005
-    batch_size: int = 4096
+    batch_size: int = 8192
     temperature: float = 0.1
     weight_decay: float = 1e-6
     seed: int = 0
