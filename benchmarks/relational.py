@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import time
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,9 @@ def gowalla(folder: Path, options: argparse.Namespace) -> None:
                 fitted = time.perf_counter() - start
                 metrics = measure_all(scores, data)
                 seconds = {"fitting": fitted, "ranking": time.perf_counter() - start - fitted}
-                add(options.output, key, {"metrics": metrics, "seconds": seconds, "device": options.device, **extra})
+                peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+                record = {"metrics": metrics, "seconds": seconds, "device": options.device, "peak_gib": peak, **extra}
+                add(options.output, key, record)
                 print(key, metrics, seconds, flush=True)
 
 
