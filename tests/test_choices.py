@@ -36,10 +36,13 @@ def test_scales_are_those_of_the_counts():
         return np.stack([np.diag(np.linalg.matrix_power(matrix, k)) for k in range(1, 6)], axis=1)
 
     expected = {"log": np.log1p(closed(adjacency)), "counts": closed(adjacency), "walk": closed(walk)}
-    assert set(get_args(CycleScale)) == set(expected)
-    for scale in get_args(CycleScale):
+    assert set(get_args(CycleScale)) == {*expected, "standardized"}
+    for scale in expected:
         assert np.allclose(cycle_features(edge_index, 7, 5, scale), expected[scale])
+    for scale in get_args(CycleScale):
         assert AddCycleCounts(scale=scale).scale == scale
+    with pytest.raises(ValueError, match="takes its statistics from the training graphs"):
+        cycle_features(edge_index, 7, 5, "standardized")
     with pytest.raises(ValueError, match="scale is 'sqrt', expected one of"):
         cycle_features(edge_index, 7, 5, "sqrt")
 
@@ -95,6 +98,8 @@ def test_every_option_reaches_the_config_and_the_network_again():
         "identity": "fast",
         "cycle_length": 4,
         "cycle_scale": "walk",
+        "color": "message",
+        "dropout": 0.3,
         "normalize": False,
         "aggr": "mean",
         "heads": 2,

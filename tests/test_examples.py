@@ -45,7 +45,7 @@ def test_any_pyg_model_learns_what_the_plain_one_cannot(capsys):
 
 @pytest.mark.parametrize(
     ("name", "plain_at_most", "full_at_least"),
-    [("pairs.py", 60, 90), ("own_layer.py", 70, 85), ("in_a_dataloader.py", 60, 90)],
+    [("pairs.py", 60, 90), ("own_layer.py", 70, 85), ("in_a_dataloader.py", 60, 90), ("recommendation.py", 65, 95)],
 )
 def test_the_identity_aware_model_is_right_where_the_plain_one_is_not(name, plain_at_most, full_at_least, capsys):
     run(name)

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import WeakTensorKeyDictionary
 from torch_geometric.data import Batch, Data
-from torch_geometric.nn import GCNConv
+from torch_geometric.nn import GCNConv, GraphSAGE, to_hetero, to_hetero_with_bases
 from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
 PAGE = (Path(__file__).parents[1] / "docs/architecture.md").read_text()
@@ -37,6 +37,8 @@ PAGE = (Path(__file__).parents[1] / "docs/architecture.md").read_text()
         "_current_graph_task_id",
         "_forward_pre_hooks",
         "InvertibleModule",
+        "get_dict",
+        "get_node_offset_dict",
     ],
 )
 def test_the_page_names_it(name):
@@ -128,3 +130,15 @@ def test_reversible_blocks_ask_themselves_for_their_parameters():
     import inspect
 
     assert "self.parameters()" in inspect.getsource(InvertibleModule)
+
+
+def test_to_hetero_leaves_its_functions_in_the_graph():
+    kinds = ["a"], [("a", "to", "a"), ("a", "from", "a")]
+    for made, name in (
+        (to_hetero(GraphSAGE(2, 2, 1), kinds), "get_dict"),
+        (to_hetero_with_bases(GraphSAGE(2, 2, 1), kinds, num_bases=2), "get_node_offset_dict"),
+    ):
+        found = [node for node in made.graph.nodes if getattr(node.target, "__name__", "") == name]
+        assert found
+        if name == "get_node_offset_dict":
+            assert list(found[0].args[1]) == ["a"]

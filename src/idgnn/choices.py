@@ -17,15 +17,39 @@ Aggregation = Literal["max", "mean", "sum"]
 Identity = Literal["full", "fast", "none"]
 """ID-GNN-Full, ID-GNN-Fast, or the plain GNN."""
 
-CycleScale = Literal["log", "counts", "walk"]
-"""Scale of closed-walk counts: logarithm, the counts themselves, or return probabilities of the random walk."""
+Color = Literal["message", "message+update"]
+"""What has second weights: the messages of colored rows (Eq. 3), or also what a colored row keeps of its own state."""
+
+CycleScale = Literal["standardized", "log", "counts", "walk"]
+"""Scale of closed-walk counts: logarithms with mean 0 and deviation 1 over the training graphs, logarithms, the counts
+themselves, or return probabilities of the random walk."""
+
+PairHeadName = Literal["mlp", "paper"]
+"""How pairs are read: by an MLP, or as in the paper, where one linear layer reads the pairs of ID-GNN-Full."""
 
 Level = Literal["node", "pair", "graph"]
 """What a prediction is about."""
 
-NodeTask = Literal["node-classification", "node-regression", "node-clustering"]
+NodePattern = Literal[
+    "cycle3",
+    "cycle4",
+    "cycle5",
+    "cycle6",
+    "tailed_triangle",
+    "chordal_cycle",
+    "clique4",
+    "path4",
+    "triangle_rectangle",
+]
+"""What is counted at a node: cycles through it; patterns with the node at the end of the tail, at a corner of degree 2,
+in the clique (two for each), at the start of the path, at the tip of the triangle."""
+
+GraphPattern = Literal["triangle", "tailed_triangle", "star3", "cycle4", "custom", "cycle5", "cycle6"]
+"""What is counted in a graph."""
+
+NodeTask = Literal["node-classification", "node-regression", "node-clustering", "node-counting"]
 PairTask = Literal["link-prediction", "shortest-path", "pair-classification"]
-GraphTask = Literal["graph-classification", "graph-regression", "graph-clustering"]
+GraphTask = Literal["graph-classification", "graph-regression", "graph-clustering", "graph-counting"]
 TaskName = Literal[NodeTask, PairTask, GraphTask]
 """The tasks, by what their predictions are about; :mod:`idgnn.tasks.problem` has their definitions."""
 
@@ -38,17 +62,35 @@ TASK_LEVEL: dict[TaskName, Level] = {
     **{name: "graph" for name in get_args(GraphTask)},
 }
 
+ErrorName = Literal["squared", "absolute"]
+"""The loss of quantities: mean squared or mean absolute error."""
+
+MetricName = Literal[
+    "accuracy",
+    "macro_f1",
+    "balanced_accuracy",
+    "roc_auc",
+    "average_precision",
+    "mrr",
+    "hits@1",
+    "hits@10",
+    "hits@50",
+    "mae",
+]
+"""What a network is judged by; each task has some of them."""
+
 EdgeInput = Literal["edge_attr", "edge_weight"]
 """What a layer may read of an edge."""
 
 Tracker = Literal["tensorboard", "wandb", "mlflow"]
 """Experiment trackers that training reports to."""
 
-TableName = Literal["table1", "table2", "table3", "table4", "table5", "table6", "memory"]
-"""The tables of the paper; `"memory"` is the one of its appendix."""
+TableName = Literal["table1", "table2", "table3", "table4", "table5", "table6", "memory", "expressiveness"]
+"""The tables of the paper, `"memory"` of its appendix; `"expressiveness"` is beyond the paper."""
 
-Protocol = Literal["text", "released"]
-"""`text` follows the paper, and the released code where it is silent; `released` follows the released settings."""
+Protocol = Literal["text", "released", "recommended"]
+"""`text` follows the paper, and the released code where it is silent; `released` follows the released settings;
+`recommended` has the settings that we would use ourselves."""
 
 
 def check_choices(settings: Any) -> None:

@@ -8,9 +8,11 @@ import torch
 from torch_geometric.data import Data
 
 from idgnn import identity_cost
-from idgnn.cli.graph_statistics import LeftOut, identity_costs
+from idgnn.cli.graph_statistics import identity_costs
 from idgnn.cli.identity_picture import positions
 from idgnn.cli.main import main
+from idgnn.identity.adjacency import IndexedGraph
+from idgnn.identity.cost import cost_bound
 
 Said = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.filterwarnings("ignore::idgnn.graphs.files.read.DuplicateEdgesWarning")
@@ -90,8 +92,32 @@ def test_costs_are_those_of_the_identity_graphs(files: list[str], capsys: Said) 
 def test_costs_stop_in_time_and_say_so(files: list[str], capsys: Said) -> None:
     main(["inspect", *files, "--seconds", "0"])
     said = capsys.readouterr().out
-    assert "1" not in rows(said)
-    assert said.splitlines()[-1].startswith("K = 1 to 6 left out: counting would take longer than 0 s; a sample")
+    exact, bound = rows(said)["3"], rows(said)["4"]
+    assert not any(cell.startswith("≤") for cell in exact) and all(cell.startswith("≤ ") for cell in bound)
+    last = said.splitlines()[-1]
+    assert last.startswith("K = 4 to 6 are upper bounds: counting would take longer than 0 s (--seconds); a sample")
+
+
+def test_headers_are_said(tmp_path: Path, capsys: Said) -> None:
+    (tmp_path / "e.txt").write_text("1 2\n2 3\n")
+    (tmp_path / "n.csv").write_text("id,size\n1,5\n2,6\n3,7\n")
+    main(["inspect", "--edges", str(tmp_path / "e.txt"), "--nodes", str(tmp_path / "n.csv")])
+    said = rows(capsys.readouterr().out)
+    assert said["first row names the columns"] == ["n.csv"] and said["first row does not"] == ["e.txt"]
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_bounds_are_bounds_and_exact_where_they_say_so(directed: bool) -> None:
+    torch.manual_seed(0)
+    for num_nodes, num_edges in ((1, 0), (1, 2), (6, 9), (30, 40), (30, 200)):
+        edges = torch.randint(num_nodes, (2, num_edges))
+        edges = edges if directed else torch.cat([edges, edges.flip(0)], dim=1)
+        data = Data(x=torch.ones(num_nodes, 3), edge_index=edges)
+        for num_layers in range(1, 7):
+            bound, exact = cost_bound(IndexedGraph(edges, num_nodes), data, num_layers)
+            cost = identity_cost(data, num_layers)
+            assert exact or num_layers > 1
+            assert (bound == cost) if exact else (bound.rows >= cost.rows and bound.edges >= cost.edges)
 
 
 @pytest.mark.parametrize("seconds", ["-1", "nan"])
@@ -105,17 +131,17 @@ def test_an_invalid_time_limit_is_refused(files: list[str], capsys: Said, second
 def test_samples_do_not_change_the_costs() -> None:
     graph = nx.barabasi_albert_graph(300, 3, seed=0).to_directed()
     data = Data(edge_index=torch.tensor(list(graph.edges)).t(), num_nodes=300)
-    costs = list(identity_costs(data, most_layers=4, seconds=1000))
-    assert costs == [identity_cost(data, num_layers) for num_layers in range(1, 5)]
+    costs = list(identity_costs(IndexedGraph(data.edge_index, 300), data, most_layers=4, seconds=1000))
+    assert costs == [(identity_cost(data, num_layers), None) for num_layers in range(1, 5)]
 
 
 def test_costs_stop_at_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
     limit = type("Memory", (), {"available": identity_cost(data, 1).bytes})
     monkeypatch.setattr("idgnn.cli.graph_statistics.psutil.virtual_memory", lambda: limit)
-    *costs, last = identity_costs(data, most_layers=6, seconds=1000)
-    assert costs == [identity_cost(data, 1), identity_cost(data, 2)]
-    assert isinstance(last, LeftOut) and last.why.startswith("2 layers would take more memory")
+    costs = list(identity_costs(IndexedGraph(data.edge_index, 2), data, most_layers=6, seconds=1000))
+    assert [reason is None for _, reason in costs] == [True, True, True, False, False, False]
+    assert costs[3][1] == costs[5][1] and str(costs[3][1]).startswith("2 layers would take more memory")
 
 
 def test_a_picture_shows_the_rows_of_the_color_and_those_that_they_read(

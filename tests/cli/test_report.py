@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from idgnn.cli.main import main
-from idgnn.experiments.grid import quick
+from idgnn.experiments.grid import QUICK_SEEDS, Choice, quick
 from idgnn.experiments.store import write_records
-from tests.report.made import AS_PUBLISHED, layout, records_of
+from tests.report.made import AS_PUBLISHED, record, records_of, runs
 
 Said = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    write_records(tmp_path / "results" / "records.jsonl", records_of(layout("table2"), AS_PUBLISHED).values())
+    write_records(tmp_path / "results" / "records.jsonl", records_of(AS_PUBLISHED).values())
     return tmp_path / "results"
 
 
@@ -65,15 +65,24 @@ def test_a_report_needs_no_torch(store: Path, tmp_path: Path):
 
 
 def test_quick_runs_are_shown_and_compared_with_nothing(tmp_path: Path, capsys: Said):
-    records = records_of(layout("table2"), AS_PUBLISHED)
-    small = {spec.key: quick(spec).key for specs in layout("table2").specs.values() for spec in specs}
+    records = records_of(AS_PUBLISHED)
+    small = {spec.key: quick(spec).key for specs in runs("table2").values() for spec in specs}
     write_records(tmp_path / "records.jsonl", [replace(each, key=small[key]) for key, each in records.items()])
     main(["report", str(tmp_path), "--quick", "--format", "markdown", "--tables", "table2"])
     said = capsys.readouterr()
     assert "## Table 2: Graph properties (quick: not comparable with the paper)" in said.out
     assert "0.985" in said.out and "| published |" not in said.out
     assert "▲" not in said.out.split("## Table 2")[1] and "Expectations" not in said.out
+    assert "36 of 408 runs finished" in said.out  # one protocol, and the three seeds that were run
+    assert "released" not in said.out.split("## Summary")[0]
     assert "belong to no cell" not in said.err and "not comparable with the paper" in said.err
+
+
+def test_quick_runs_count_against_what_quick_runs(tmp_path: Path, capsys: Said):
+    specs = Choice(("table2",), quick=True, seeds=QUICK_SEEDS).specs()
+    write_records(tmp_path / "records.jsonl", [record(spec, 0.5) for spec in specs[:5]])
+    main(["report", str(tmp_path), "--quick", "--format", "markdown"])
+    assert f"5 of {len(specs)} runs finished" in capsys.readouterr().out
 
 
 def test_what_was_measured_without_quick_is_not_shown_as_quick(store: Path, capsys: Said):
@@ -83,7 +92,7 @@ def test_what_was_measured_without_quick_is_not_shown_as_quick(store: Path, caps
 
 
 def test_records_that_are_of_no_cell_are_counted(tmp_path: Path, capsys: Said):
-    other = [replace(record, key=f"other-{key}") for key, record in records_of(layout("table2"), AS_PUBLISHED).items()]
+    other = [replace(record, key=f"other-{key}") for key, record in records_of(AS_PUBLISHED).items()]
     write_records(tmp_path / "records.jsonl", other[:2])
     main(["report", str(tmp_path), "--format", "markdown", "--tables", "table2"])
     assert "2 of 2 records belong to no cell of a table and are not shown: runs of --quick" in capsys.readouterr().err

@@ -13,9 +13,10 @@ import pytest
 
 from idgnn.cli.main import main
 from idgnn.cli.reproduce import What
-from idgnn.experiments.grid import TABLES, Choice
+from idgnn.experiments.grid import Choice
 from idgnn.experiments.spec import RunRecord, job_as_dict
 from idgnn.experiments.store import Store
+from idgnn.experiments.tables import TABLES
 from idgnn.graphs.catalog import find
 from idgnn.graphs.raw_files import expected
 

@@ -9,20 +9,32 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from idgnn.experiments.pgnn import anchor_sets, build_pgnn, find_anchors
+from idgnn.experiments.anchors import GraphDistances, set_sizes
+from idgnn.experiments.pgnn import FORMS, build_pgnn
 from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import make_predictor
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.query_set import QuerySet
-from idgnn.training.seeds import generator_of
-from tests.experiments.variants import answers, asked, scores, settings
+from idgnn.training.run_settings import TrainOptions
+from idgnn.training.trainer import Trainer
+from tests.experiments.variants import asked, scores, settings
 from tests.training.small_problems import problem_for
 
 SMALL = ModelSettings(width=8)
 
 
-def network(problem, model=SMALL):
-    return build_pgnn(settings("link-prediction", model), problem).double()
+def network(problem, form="original", model=SMALL):
+    return build_pgnn(settings("link-prediction", model), problem, form).double()
+
+
+def batch_of(model, part, graphs):
+    return model.batches(part).cut(torch.tensor(graphs))
+
+
+@torch.no_grad()
+def answers(model, part, graphs=None):
+    batch = batch_of(model.eval(), part, list(range(part.num_graphs)) if graphs is None else graphs)
+    return model(batch.ready, batch.graph, batch.num_graphs)
 
 
 def graph_of(part: QuerySet, which: int):
@@ -33,95 +45,153 @@ def graph_of(part: QuerySet, which: int):
     return graph
 
 
-def reference(model, part: QuerySet, which: int, name: str, seed: int = 0):
-    """The positions of the nodes of a graph."""
-    graph, encoder = graph_of(part, which), model.encoder
-    nodes = sorted(graph)
-    sets = anchor_sets(len(nodes), generator_of(seed, f"anchors of {name}", which))
-    distance = dict(nx.all_pairs_shortest_path_length(graph))
-    h = {v: encoder.lin_in(part.x[v]) for v in nodes}
-    for layer in encoder.layers:
-        weight = torch.cat([layer.lin_anchor.weight, layer.lin_self.weight], dim=1)
-        messages = {}
-        for v in nodes:
-            messages[v] = []
-            for members in sets:
-                reached = [nodes[u] for u in members.tolist() if v in distance[nodes[u]]]
-                near = torch.zeros_like(h[v])
-                if reached:
-                    closest = min(reached, key=lambda u: distance[u][v])
-                    near = h[closest] / (distance[closest][v] + 1)
-                messages[v].append((weight @ torch.cat([near, h[v]]) + layer.lin_self.bias).relu())
-        h = {v: torch.stack(sent).mean(0) for v, sent in messages.items()}
-    position = {v: torch.stack([layer.lin_position(each)[0] for each in sent]) for v, sent in messages.items()}
-    return {v: normalize(each, dim=-1) for v, each in position.items()}
+@pytest.mark.parametrize("sets", [0.5, 1.0])
+def test_the_closest_member_of_each_set_is_found(sets):
+    """A set is the first nodes of its graph by random numbers; networkx knows the distances."""
+    part = problem_for("link-prediction").train
+    found = GraphDistances.of(part, sets)
+    graphs = torch.tensor([4, 1, 7])
+    drawn = found.draw(graphs, torch.Generator().manual_seed(3))
+    random = torch.rand(drawn.closest.shape, generator=torch.Generator().manual_seed(3))
+    start = 0
+    for which in graphs.tolist():
+        graph = graph_of(part, which)
+        nodes, sizes = sorted(graph), set_sizes(len(graph), sets)
+        distance = dict(nx.all_pairs_shortest_path_length(graph))
+        rows = slice(start, start + len(nodes))
+        assert drawn.exists[rows].sum(1).tolist() == [len(sizes)] * len(nodes)
+        for number, size in enumerate(sizes):
+            members = [nodes[i] for i in random[rows, number].argsort()[:size].tolist()]
+            for i, v in enumerate(nodes):
+                closest = nodes[int(drawn.closest[start + i, number]) - start]
+                assert closest in members
+                reached = [distance[u][v] for u in members if v in distance[u]]
+                near = 1 / (min(reached) + 1) if reached else 0
+                assert float(drawn.near[start + i, number]) == pytest.approx(near)
+                assert not reached or distance[closest][v] == min(reached)
+        start += len(nodes)
 
 
+@pytest.mark.parametrize("form", FORMS)
 @torch.no_grad()
-def test_a_link_is_the_inner_product_of_two_positions_as_the_formulas_have_them():
+def test_positions_are_what_the_formulas_say(form):
     problem = problem_for("link-prediction")
-    part = asked(problem)
-    model = network(problem)
-    ours = answers(model, part).squeeze(-1)
-    for which in range(part.num_graphs):
-        position = reference(model, part, which, "train")
-        chosen = part.owner[part.queries[0]] == which
-        expected = [position[u] @ position[v] for u, v in part.queries[:, chosen].t().tolist()]
-        torch.testing.assert_close(ours[chosen], torch.stack(expected))
+    model, part = network(problem, form).eval(), replace(problem.held_out["valid"])
+    part = replace(part, x=part.x.double())
+    batch = batch_of(model, part, [0, 2]).ready
+    h = model.lin_in(batch.x)
+    for layer in model.layers:
+        weight = torch.cat([layer.lin_anchor.weight, layer.lin_self.weight], dim=1)
+        messages = []
+        for v in range(len(h)):
+            sets = batch.exists[v].nonzero().flatten().tolist()
+            near = [batch.near[v, i] if form == "fixed" else layer.distance_net(batch.near[v, i].view(1)) for i in sets]
+            read = [torch.cat([s * h[batch.closest[v, i]], h[v]]) for s, i in zip(near, sets, strict=True)]
+            messages.append([(weight @ each + layer.lin_self.bias).relu() for each in read])
+        h = torch.stack([torch.stack(sent).mean(0) for sent in messages])
+    ours = model.positions(batch)
+    for v, sent in enumerate(messages):
+        expected = normalize(torch.stack([model.layers[-1].lin_position(each)[0] for each in sent]), dim=-1)
+        torch.testing.assert_close(ours[v, : len(sent)], expected)
+        assert not ours[v, len(sent) :].any()
+    found = answers(model, part, [0, 2]).squeeze(-1)
+    torch.testing.assert_close(found, (ours[batch.queries[0]] * ours[batch.queries[1]]).sum(1))
+
+
+def test_the_original_starts_with_xavier_weights_and_has_a_distance_net():
+    torch.manual_seed(0)
+    model = network(problem_for("link-prediction"), "original", ModelSettings(width=128))
+    layer = model.layers[0]
+    bound = math.sqrt(12 / (2 * 128 + 128))
+    for linear in (layer.lin_anchor, layer.lin_self):
+        assert 0.95 * bound < float(linear.weight.detach().max()) <= bound
+    assert not layer.lin_self.bias.any() and not layer.distance_net[0].bias.any()
+    assert network(problem_for("link-prediction"), "fixed").layers[0].distance_net is None
+
+
+def test_anchors_of_the_original_are_redrawn_in_training_alone():
+    problem = problem_for("link-prediction")
+    for form, same in (("original", False), ("fixed", True)):
+        model, part = network(problem, form), asked(problem)
+        one, again = (batch_of(model, part, [0, 1, 2]).ready.closest for _ in range(2))
+        assert torch.equal(one, again) == same
+        held_out = problem.held_out["valid"]
+        one, again = (batch_of(model, held_out, [0, 1, 2]).ready.closest for _ in range(2))
+        assert torch.equal(one, again)
+
+
+def test_states_between_the_layers_of_the_original_are_dropped_in_training():
+    problem = problem_for("link-prediction")
+    for form, same in (("original", False), ("fixed", True)):
+        model = network(problem, form).train()
+        batch = batch_of(
+            model, replace(problem.held_out["valid"], x=problem.held_out["valid"].x.double()), [0, 1]
+        ).ready
+        assert torch.equal(model.positions(batch), model.positions(batch)) == same
+        assert torch.equal(model.eval().positions(batch), model.positions(batch))
 
 
 def test_a_batch_that_is_cut_out_gives_what_its_graphs_give():
     problem = problem_for("link-prediction")
-    model, part = network(problem), asked(problem)
+    held_out = problem.held_out["valid"]
+    part = replace(held_out, x=held_out.x.double())
+    model = network(problem)
     every = answers(model, part)
-    for graphs in ([0, 1, 2], [5, 3], [4]):
+    for graphs in ([0, 1, 2], [3, 1], [2]):
         rows = torch.cat([(part.query_owner == which).nonzero().flatten() for which in graphs])
         torch.testing.assert_close(answers(model, part, graphs), every[rows])
 
 
 def test_a_pair_and_its_reverse_get_the_same_prediction():
     problem = problem_for("link-prediction")
-    model, part = network(problem), asked(problem)
-    before = answers(model, part)
+    model, part = network(problem, "fixed"), asked(problem)
     turned = replace(part, queries=part.queries.flip(0))
-    torch.testing.assert_close(answers(model, turned), before)
+    torch.testing.assert_close(answers(model, turned), answers(model, part))
 
 
+@pytest.mark.parametrize("sets", [0.5, 1.0])
 @pytest.mark.parametrize("num_nodes", [1, 2, 3, 10, 33, 64, 620])
-def test_there_are_c_log_squared_n_anchor_sets_of_sizes_that_double(num_nodes):
-    sets = anchor_sets(num_nodes, torch.Generator().manual_seed(0))
+def test_there_are_c_log_squared_n_anchor_sets_of_sizes_that_double(num_nodes, sets):
+    found = set_sizes(num_nodes, sets)
     sizes = max(int(math.log2(num_nodes)), 1)
-    assert len(sets) == sizes * max(int(0.5 * sizes), 1)
-    found = sorted({len(members) for members in sets})
-    assert found[0] == 1
-    assert all(abs(large - 2 * small) <= 1 for small, large in pairwise(found))
-    for members in sets:
-        assert members.unique().numel() == members.numel()
-        assert int(members.min()) >= 0 and int(members.max()) < num_nodes
+    assert len(found) == sizes * max(int(sets * sizes), 1)
+    different = sorted(set(found))
+    assert different[0] == 1 and different[-1] <= max(num_nodes // 2, 1)
+    assert all(abs(large - 2 * small) <= 1 for small, large in pairwise(different))
 
 
 def test_the_seed_decides_the_anchors():
-    part = problem_for("link-prediction").train
-    one, again, other = (find_anchors(part, "train", seed) for seed in (0, 0, 1))
-    assert torch.equal(one.closest, again.closest) and torch.equal(one.weight, again.weight)
-    assert not torch.equal(one.closest, other.closest)
+    problem = problem_for("link-prediction")
+    part = problem.held_out["valid"]
+    run = settings("link-prediction", SMALL)
+    one, again, other = (build_pgnn(replace(run, seed=seed), problem) for seed in (0, 0, 1))
+    closest = [batch_of(model, part, [0, 1]).ready.closest for model in (one, again, other)]
+    assert torch.equal(closest[0], closest[1]) and not torch.equal(closest[0], closest[2])
 
 
-def test_it_has_as_many_parameters_as_the_other_models():
+@pytest.mark.parametrize("form", FORMS)
+def test_it_has_as_many_parameters_as_the_other_models(form):
     problem = problem_for("link-prediction")
     model = ModelSettings(identity="none", budget=64)
     gcn = make_predictor(model, "pair", problem.in_channels, 1, None)
-    ours, theirs = num_parameters(network(problem, model)), num_parameters(gcn)
+    ours, theirs = num_parameters(network(problem, form, model)), num_parameters(gcn)
     assert abs(ours - theirs) < 0.03 * theirs
 
 
-def test_it_is_trained_and_repeats():
-    assert scores(build_pgnn, "link-prediction", SMALL) == scores(build_pgnn, "link-prediction", SMALL)
+@pytest.mark.parametrize("form", FORMS)
+def test_it_is_trained_and_repeats(form):
+    def build(settings, problem):
+        return build_pgnn(settings, problem, form)
+
+    assert scores(build, "link-prediction", SMALL) == scores(build, "link-prediction", SMALL)
 
 
-def test_other_graphs_and_other_tasks_are_refused():
+def test_other_graphs_tasks_and_options_are_refused():
     problem = problem_for("link-prediction")
+    model = network(problem)
     with pytest.raises(ValueError, match="no anchors for these graphs"):
-        network(problem).encoder.prepare(torch.ones(2, 2).double(), torch.tensor([[0, 1], [1, 0]]))
+        model.batches(problem_for("link-prediction", 8).train.epoch(torch.Generator()))
     with pytest.raises(ValueError, match="expected link prediction"):
         network(problem_for("shortest-path"))
+    with pytest.raises(ValueError, match="PGNN prepares its own batches"):
+        Trainer(model, problem, TrainOptions(query_batch_size=8, device="cpu"))

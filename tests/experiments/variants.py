@@ -26,10 +26,17 @@ def asked(problem: Problem, seed: int = 0) -> QuerySet:
     return double(problem.train.epoch(torch.Generator().manual_seed(seed)))
 
 
+def preparing(model: torch.nn.Module):
+    """What batches are prepared by."""
+    return model if hasattr(model, "prepare") else model.encoder
+
+
 @torch.no_grad()
 def answers(model: torch.nn.Module, part: QuerySet, graphs: list[int] | None = None) -> torch.Tensor:
     """What a network says about a batch that is cut out of a part."""
-    batch = Batches(part, model.encoder).cut(torch.arange(part.num_graphs) if graphs is None else torch.tensor(graphs))
+    batch = Batches(part, preparing(model)).cut(
+        torch.arange(part.num_graphs) if graphs is None else torch.tensor(graphs)
+    )
     return model.eval()(batch.ready, batch.graph, batch.num_graphs)
 
 
@@ -37,7 +44,7 @@ def answers(model: torch.nn.Module, part: QuerySet, graphs: list[int] | None = N
 def prepared_alone(model: torch.nn.Module, part: QuerySet, graphs: list[int]) -> torch.Tensor:
     """The same for a batch that is prepared by itself."""
     few = part.subset(torch.tensor(graphs))
-    ready = model.encoder.prepare(few.x, few.edge_index, queries=few.queries)
+    ready = preparing(model).prepare(few.x, few.edge_index, queries=few.queries)
     return model.eval()(ready, few.query_owner, few.num_graphs)
 
 

@@ -74,6 +74,47 @@ def test_tu_graphs_are_those_of_pygs_dataset(name: str, copied: Callable[[str], 
     assert checksum(load(name).graphs) == checksum(theirs)
 
 
+@pytest.mark.parametrize(
+    ("name", "nodes", "edges", "columns", "classes", "train", "valid"),
+    [
+        ("MUTAG-folds", 3371, 7442, 7, [63, 125], 170, 18),
+        ("PTC-folds", 8792, 17862, 22, [192, 152], 310, 34),
+        ("PROTEINS-folds", 43471, 162088, 3, [663, 450], 1002, 111),
+    ],
+)
+def test_datasets_with_published_folds(
+    name: str, nodes: int, edges: int, columns: int, classes: list[int], train: int, valid: int, data_dir: Path,
+    cache: Path,
+) -> None:  # fmt: skip
+    dataset = load(name)
+    assert len(dataset) == CATALOG[name].num_graphs
+    assert sum(graph.num_nodes for graph in dataset.graphs) == nodes
+    assert sum(graph.num_edges for graph in dataset.graphs) == edges
+    assert torch.cat([graph.y for graph in dataset.graphs]).bincount().tolist() == classes
+    for graph in dataset.graphs:
+        assert graph.x.shape == (graph.num_nodes, columns) and (graph.x.sum(dim=1) == 1).all()
+        assert graph.is_undirected() and graph.y.shape == (1,)
+    held_out = torch.cat([fold["valid"] for fold in dataset.provided_folds])
+    assert held_out.unique().numel() == held_out.numel() == 10 * valid
+    for fold in dataset.provided_folds:
+        assert [len(fold["train"]), len(fold["valid"])] == [train, valid]
+        assert torch.cat([fold["train"], fold["valid"]]).unique().numel() == train + valid
+
+
+def test_proteins_with_published_folds_are_those_of_tudataset_in_the_same_order(data_dir: Path, cache: Path) -> None:
+    for ours, theirs in zip(load("PROTEINS-folds").graphs, load("PROTEINS").graphs, strict=True):
+        assert torch.equal(ours.x.sum(0), theirs.x.sum(0)) and torch.equal(ours.y, theirs.y)
+        assert ours.num_edges == theirs.num_edges
+
+
+def test_selected_graphs_keep_their_published_folds(data_dir: Path, cache: Path) -> None:
+    dataset = load("MUTAG-folds")
+    few = select(dataset, min_nodes=20)
+    for all_of, some in zip(dataset.provided_folds, few.provided_folds, strict=True):
+        kept = [dataset.graphs[i] for i in all_of["valid"].tolist() if dataset.graphs[i].num_nodes >= 20]
+        assert all(few.graphs[i] is each for i, each in zip(some["valid"].tolist(), kept, strict=True))
+
+
 def test_the_second_load_parses_nothing(data_dir: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = load("MUTAG").checksum()
 

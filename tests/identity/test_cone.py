@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor
 
-from idgnn.identity.adjacency import IndexedGraph, contains, spread
+from idgnn.identity.adjacency import IndexedGraph, find_among, spread
 from idgnn.identity.cone import Cone, changed_edges, cones, cut, edges_between, find_cone, join, row_bounds
 from idgnn.identity.queries import as_queries
 from tests.laws.graphs import as_pairs, graphs, queries
@@ -55,8 +55,7 @@ def test_rows_distances_edges_and_bounds(data, num_layers, loops):
         for s in before:
             for u in after:
                 if color[s] == color[u]:
-                    ends = chunk.node[s], chunk.node[u]
-                    for number in links.find(*(end.view(1) for end in ends))[1].tolist():
+                    for number in edges_from(links, int(chunk.node[s]), int(chunk.node[u])):
                         assert (s, u, number) in found
 
     rows, between, into = row_bounds(links, num_layers, questions)
@@ -80,46 +79,61 @@ def of_keys(key: Tensor, size: int) -> Cone:
     return Cone(key, torch.zeros_like(key), torch.zeros_like(key), size, 1)
 
 
-def plain_edges_between(edge_index: Tensor, keys: list[int], sources: set[int], targets: set[int], size: int) -> list:
+def edges_from(links: IndexedGraph, source: int, target: int) -> list[int]:
+    """The ids of the edges from one node to another, from the lists of in-neighbors."""
+    first, last = links.into.ptr[target : target + 2].tolist()
+    return links.into.edge[first:last][links.into.neighbor[first:last] == source].tolist()
+
+
+def plain_edges_between(links: IndexedGraph, keys: list[int]) -> list:
     found = []
-    for source in sources:
-        for target in targets:
-            (v, s), (w, u) = divmod(keys[source], size), divmod(keys[target], size)
-            if v == w:
-                edges = ((edge_index[0] == s) & (edge_index[1] == u)).nonzero().flatten().tolist()
-                found += [(source, target, edge) for edge in edges]
+    for source, (v, s) in enumerate(divmod(key, links.num_nodes) for key in keys):
+        for target, (w, u) in enumerate(divmod(key, links.num_nodes) for key in keys):
+            found += [(source, target, edge) for edge in edges_from(links, s, u) if v == w]
     return sorted(found)
 
 
 @settings(max_examples=150, deadline=None)
-@given(data=st.data())
-def test_edges_between_rows(data):
+@given(data=st.data(), loops=st.booleans())
+def test_edges_between_rows(data, loops):
     graph = data.draw(graphs(max_nodes=7))
     size = graph.num_nodes
     keys = sorted(data.draw(st.sets(st.integers(0, size * size - 1), max_size=30)))
-    chosen = st.sets(st.sampled_from(range(len(keys)))) if keys else st.just(set())
-    sources, targets = data.draw(chosen), data.draw(chosen)
-    rows = of_keys(torch.tensor(keys, dtype=torch.long), size)
-    ends = (torch.tensor(sorted(rows), dtype=torch.long) for rows in (sources, targets))
-    found = sorted(
-        zip(*(part.tolist() for part in edges_between(IndexedGraph(graph.edge_index, size), rows, *ends)), strict=True)
+    links, rows = IndexedGraph(graph.edge_index, size, loops), of_keys(torch.tensor(keys, dtype=torch.long), size)
+    found = sorted(zip(*(part.tolist() for part in edges_between(links, rows)), strict=True))
+    assert found == plain_edges_between(links, keys)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_reverses(data):
+    """Every edge has one partner, which leads back; with edges that have none, there are no pairs."""
+    graph = data.draw(graphs(max_nodes=5))
+    links, ends = (
+        IndexedGraph(graph.edge_index, graph.num_nodes),
+        [tuple(each) for each in graph.edge_index.t().tolist()],
     )
-    assert found == plain_edges_between(graph.edge_index, keys, sources, targets, size)
+    assert links.symmetric == all((u, s) in ends for s, u in ends)
+    assert (links.reverse is not None) == all(ends.count((u, s)) == ends.count((s, u)) for s, u in ends)
+    if links.reverse is not None:
+        assert [ends[each] for each in links.reverse.tolist()] == [(u, s) for s, u in ends]
+        assert links.reverse.sort().values.tolist() == list(range(len(ends)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    keys=st.sets(st.integers(0, 40)), wanted=st.lists(st.integers(0, 40)), scale=st.sampled_from([1, 2**20, 2**52 + 1])
+)
+def test_find_among(keys, wanted, scale):
+    found, place = find_among(torch.tensor(sorted(keys)).long() * scale, torch.tensor(wanted).long() * scale)
+    assert found.tolist() == [i for i, key in enumerate(wanted) if key in keys]
+    assert place.tolist() == [sorted(keys).index(key) for key in wanted if key in keys]
 
 
 def test_every_node_has_one_self_loop():
     edge_index = torch.tensor([[0, 1, 1, 1], [1, 1, 1, 2]])
     links = IndexedGraph(edge_index, 3, self_loops=True)
-    pair, edge = links.find(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 1]))
-    assert pair.tolist() == [0, 1, 2, 3]
-    assert edge.tolist() == [4, 5, 6, 0]  # those of the graph itself give way to edge 4 + node
-
-
-def test_edges_that_are_there_twice_are_found_twice():
-    links = IndexedGraph(torch.tensor([[0, 0, 1], [1, 1, 0]]), 2)
-    pair, edge = links.find(torch.tensor([1, 0, 0]), torch.tensor([0, 1, 0]))
-    assert pair.tolist() == [0, 1, 1]
-    assert edge.tolist() == [2, 0, 1]
+    assert [edges_from(links, *ends) for ends in ((0, 0), (1, 1), (2, 2), (0, 1))] == [[4], [5], [6], [0]]
 
 
 def test_spread():
@@ -137,10 +151,9 @@ def test_a_hub_is_not_searched_edge_by_edge(monkeypatch):
     key = torch.cat([leaves * size, leaves * size + leaves]).sort().values  # (0|leaf) and (leaf|leaf)
     looked_at = []
     monkeypatch.setattr(
-        "idgnn.identity.cone.contains",
-        lambda keys, wanted: looked_at.append(wanted.numel()) or contains(keys, wanted),
+        "idgnn.identity.cone.find_among",
+        lambda keys, wanted: looked_at.append(wanted.numel()) or find_among(keys, wanted),
     )
-    every = torch.arange(key.numel())
-    source, target, _ = edges_between(links, of_keys(key, size), every, every)
+    source, target, _ = edges_between(links, of_keys(key, size))
     assert source.numel() == 2 * leaves.numel() and target.numel() == source.numel()
     assert sum(looked_at) <= 4 * size

@@ -45,6 +45,20 @@ def test_batches_keep_queries_and_come_apart_again():
     assert torch.equal(loaded.query_row, batch.query_row)
 
 
+def test_the_identity_graph_of_a_batch_says_which_graph_a_query_belongs_to():
+    first, second = races(), races()
+    second["driver"].x = second["driver"].x + 1
+    batch = Batch.from_data_list([first, second])
+    graph = identity_graph(batch, 4, ("driver", [0, 7, 9]))
+    assert graph["driver"].batch[graph.query_row].tolist() == [0, 1, 1]
+    assert torch.equal(graph["driver"].x[graph.query_row], batch["driver"].x[[0, 7, 9]])
+    assert graph["driver"].colored.sum() == 3
+    alone = identity_graph(second, 4, ("driver", [2, 4]))
+    for kind in first.node_types:
+        both = identity_graph(first, 4, ("driver", [0]))[kind].num_nodes + alone[kind].num_nodes
+        assert graph[kind].num_nodes == both
+
+
 def test_transform_by_type_and_by_attribute():
     data = races()
     graph = ToIdentityGraph(num_layers=3, queries="driver")(data)

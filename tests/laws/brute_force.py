@@ -49,11 +49,11 @@ def one_round(
     edges = list(zip(*edge_index.tolist(), strict=True))
     operator = conv.operator
     if conv.conv == "gcn":
-        return gcn(operator, h, edges, colored, edge_weight)
+        return gcn(operator, h, edges, colored, edge_weight) + own(operator, h, colored)
     if conv.conv == "sage":
-        return sage(operator, h, edges, colored)
+        return sage(operator, h, edges, colored) + own(operator, h, colored)
     if conv.conv == "gat":
-        return gat(operator, h, edges, colored)
+        return gat(operator, h, edges, colored) + own(operator, h, colored)
     if conv.conv == "gin":
         return gin(operator, h, edges, colored)
     return gine(operator, h, edges, colored, edge_attr)
@@ -65,6 +65,13 @@ def sent(operator: nn.Module, h: Tensor, colored: Tensor) -> Tensor:
     if operator.lin_colored is None:
         return plain
     return torch.where(colored[:, None], linear(operator.lin_colored, h), plain)
+
+
+def own(operator: nn.Module, h: Tensor, colored: Tensor) -> Tensor:
+    """W_c h of the colored nodes, if updates are colored, and zero of all others."""
+    if operator.update_colored is None:
+        return h.new_zeros(())
+    return colored[:, None] * (h @ operator.update_colored.t())
 
 
 def gcn(operator: nn.Module, h: Tensor, edges: list, colored: Tensor, edge_weight: Tensor | None) -> Tensor:
@@ -124,7 +131,7 @@ def gin(operator: nn.Module, h: Tensor, edges: list, colored: Tensor) -> Tensor:
             if target == node:
                 inside = inside + messages[source]
         total.append(inside)
-    return linear(operator.lin_out, torch.stack(total).relu())
+    return linear(operator.lin_out, (torch.stack(total) + own(operator, h, colored)).relu())
 
 
 def gine(operator: nn.Module, h: Tensor, edges: list, colored: Tensor, edge_attr: Tensor) -> Tensor:
@@ -136,4 +143,5 @@ def gine(operator: nn.Module, h: Tensor, edges: list, colored: Tensor, edge_attr
         else:
             message = h[source] + linear(operator.lin_edge, edge_attr[number])
         total[target] = total[target] + message.relu()
-    return linear(operator.lin_out, linear(operator.lin_in, torch.stack(total)).relu())
+    given = torch.stack(total) + own(operator, h, colored)
+    return linear(operator.lin_out, linear(operator.lin_in, given).relu())

@@ -43,14 +43,17 @@ KINDS = {
 }
 
 
-def encoder(kind: Kind, num_layers: int, identity: str = "full") -> IDGNN:
+COLORS = ("message", "message+update")
+
+
+def encoder(kind: Kind, num_layers: int, identity: str = "full", color: str = "message+update") -> IDGNN:
     """In evaluation mode, with random running statistics."""
-    model = IDGNN(CHANNELS, WIDTH, OUT, num_layers, kind.conv, identity, cycle_length=4, **kind.options)
+    model = IDGNN(CHANNELS, WIDTH, OUT, num_layers, kind.conv, identity, cycle_length=4, color=color, **kind.options)
     return randomized(model).eval()
 
 
-def layer(kind: Kind, identity: bool = True, out_channels: int = WIDTH) -> IdentityConv:
-    return randomized(IdentityConv(kind.conv, CHANNELS, out_channels, identity=identity, **kind.options))
+def layer(kind: Kind, identity: bool = True, out_channels: int = WIDTH, color: str = "message+update") -> IdentityConv:
+    return randomized(IdentityConv(kind.conv, CHANNELS, out_channels, identity=identity, color=color, **kind.options))
 
 
 def randomized(module: nn.Module) -> nn.Module:
@@ -71,9 +74,11 @@ def randomized(module: nn.Module) -> nn.Module:
 
 
 def with_plain_weights(module: nn.Module) -> nn.Module:
-    """Gives colored messages the weights of plain ones. Changes `module`."""
+    """Gives colored messages the weights of plain ones, and colored updates none. Changes `module`."""
     with torch.no_grad():
         for part in module.modules():
+            if getattr(part, "update_colored", None) is not None:
+                part.update_colored.zero_()
             if getattr(part, "lin_colored", None) is not None:
                 if hasattr(part, "lin"):
                     part.lin_colored.weight.copy_(part.lin.weight)

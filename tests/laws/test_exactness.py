@@ -10,6 +10,7 @@ from idgnn import IDGNN
 from tests.laws import brute_force
 from tests.laws.graphs import as_pairs, queries
 from tests.laws.networks import (
+    COLORS,
     KINDS,
     assert_same,
     encoder,
@@ -34,7 +35,7 @@ def engines(model: IDGNN) -> tuple[str, ...]:
 def test_every_engine_is_brute_force(kind, num_layers, data):
     graph = data.draw(kind.graphs())
     asked = data.draw(queries(graph.num_nodes))
-    model = encoder(kind, num_layers)
+    model = encoder(kind, num_layers, color=data.draw(st.sampled_from(COLORS)))
     parameters = list(model.parameters())
     names = list(kind.edge(graph))
     inputs = [graph.x, *kind.edge(graph).values()]
@@ -64,7 +65,7 @@ def test_one_layer_is_its_equation_whoever_is_colored(kind, identity, data):
     graph = data.draw(kind.graphs())
     mask = st.lists(st.booleans(), min_size=graph.num_nodes, max_size=graph.num_nodes)
     colored = torch.tensor(data.draw(mask) if identity else [False] * graph.num_nodes)
-    conv = layer(kind, identity)
+    conv = layer(kind, identity, color=data.draw(st.sampled_from(COLORS)))
     names = list(kind.edge(graph))
     inputs = [graph.x, *kind.edge(graph).values()]
 

@@ -9,6 +9,7 @@ from torch.nn.functional import layer_norm
 from torch_geometric.data import HeteroData
 
 from idgnn import HeteroIDGNN
+from idgnn.identity.hetero_forward import ForwardSearch
 from idgnn.identity.hetero_schedule import typed_schedule
 from idgnn.identity.schedule import make_schedule
 from idgnn.models.hetero_index import HeteroPrepared
@@ -91,11 +92,16 @@ def gradients(model: HeteroIDGNN, out: Tensor) -> list[Tensor]:
     return [torch.zeros_like(p) if g is None else g for g, p in zip(found, model.parameters(), strict=True)]
 
 
-def in_form(model: HeteroIDGNN, data: HeteroData, asked, exchange: bool) -> Tensor:
-    """The answers where every round exchanges messages, or none does."""
+def in_form(model: HeteroIDGNN, data: HeteroData, asked, exchange: bool, forward: bool = False) -> Tensor:
+    """The answers where every round exchanges messages, or none does; with rows found by a search from the colors."""
     index = model.index(data)
-    joined = index.queries(asked).joined(index.typed)
-    rounds = make_schedule(index.graph, joined, model.num_layers, exchange=exchange, gradients=False)
+    queries = index.queries(asked)
+    joined, found = queries.joined(index.typed), (None, None)
+    if forward:
+        found = ForwardSearch.of(index.graph, index.typed, queries.read, model.num_layers).run(joined)
+    rounds = make_schedule(
+        index.graph, joined, model.num_layers, exchange=exchange, gradients=False, cone=found[0], changed=found[1]
+    )
     schedule = typed_schedule(rounds, index.graph, index.typed, index.way(True))
     return model.run(HeteroPrepared(index.starts(schedule), index.weight, schedule, None))
 
@@ -114,6 +120,8 @@ def test_every_form_equals_colored_copies(data, graph, num_layers):
     outs = [model(graph, asked), in_form(model, graph, asked, False)]
     if not model.attention:
         outs.append(in_form(model, graph, asked, True))
+        outs.append(in_form(model, graph, asked, True, forward=True))
+    outs.append(in_form(model, graph, asked, False, forward=True))
     for out in outs:
         torch.testing.assert_close(out, expected, rtol=0, atol=1e-10)
         for ours, other in zip(gradients(model, out), theirs, strict=True):

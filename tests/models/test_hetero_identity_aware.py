@@ -149,6 +149,36 @@ def test_queries_equal_one_colored_copy_each(name):
         assert (out - plain[read][nodes]).abs().max() > 1e-6
 
 
+TWO = [("result", "of", "driver"), ("driver", "rev_of", "result")]  # one relation into each type: HANConv weighs none
+LAYERS = {
+    "HGTConv": lambda: HGTConv(3, WIDTH, (["driver", "result"], TWO), heads=2),
+    "HANConv": lambda: HANConv(3, WIDTH, (["driver", "result"], TWO), heads=2),
+    "HeteroConv": lambda: HeteroConv({kind: GATConv(3, WIDTH, add_self_loops=False) for kind in TWO}),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_colored_node_sends_the_mapped_state_and_receives_as_itself(name):
+    """An oracle that knows nothing of sources and targets: elsewhere a layer gives what it gives on mapped features,
+    and at the colored node, which has no edge to itself, what it gives without any color."""
+    data, layer = races(), LAYERS[name]()
+    x = {kind: data[kind].x for kind in ("driver", "result")}
+    edges = {kind: data[kind].edge_index for kind in TWO}
+    model = identity_aware(layer)
+    model(x, edges, queries="driver")
+    draw(model)
+    of_drivers = [color for path, color in model.colors.named_modules() if path.endswith("driver")]
+    color = of_drivers[0] if of_drivers else list(model.color_maps())[1]  # the one of ("driver", "rev_of", "result")
+    root = torch.arange(5) == 3
+    mapped = x | {
+        "driver": torch.where(root[:, None], x["driver"] @ (torch.eye(3) + color.delta).t() + color.bias, x["driver"])
+    }
+    out, plain, elsewhere = model(x, edges, colored={"driver": root}), layer(x, edges), layer(mapped, edges)
+    torch.testing.assert_close(out["result"], elsewhere["result"])
+    torch.testing.assert_close(out["driver"], plain["driver"])
+    assert (out["result"] - plain["result"]).abs().max() > 1e-3
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_gradients_equal_those_of_colored_copies(name):
     data, _, model = wrapped(name)
@@ -214,6 +244,21 @@ def test_own_module_that_returns_one_type():
     torch.testing.assert_close(out, torch.stack(expected), rtol=0, atol=1e-10)
     with pytest.raises(ValueError, match=r"returned a tensor of shape .* rows of 'result'"):
         model(data.x_dict, data.edge_index_dict, queries=(("result", [0]), ("driver", [0])))
+
+
+def test_dictionaries_are_known_by_name_or_hint():
+    class Unnamed(OwnModule):
+        def forward(self, x, edges):
+            return super().forward(x, edges)
+
+    class Hinted(OwnModule):
+        def forward(self, x: dict[str, Tensor], edges):
+            return super().forward(x, edges)
+
+    data = races()
+    with pytest.raises(ValueError, match="known by the names x_dict and edge_index_dict"):
+        identity_aware(Unnamed())(data.x_dict, data.edge_index_dict)
+    assert identity_aware(Hinted())(data.x_dict, data.edge_index_dict, queries="driver").shape == (5, WIDTH)
 
 
 def test_a_model_that_takes_a_hetero_data():

@@ -43,7 +43,10 @@ def test_the_reference_is_the_plain_gcn_itself(level):
 
 
 def test_the_conditional_embedding_of_a_pair_is_read_by_one_linear_layer_and_two_embeddings_by_an_mlp():
-    full, plain = (make_predictor(ModelSettings(identity=each), "pair", 1, OUTPUTS, None) for each in ("full", "none"))
+    settings = ModelSettings(pair_head="paper")
+    full, plain = (
+        make_predictor(replace(settings, identity=each), "pair", 1, OUTPUTS, None) for each in ("full", "none")
+    )
     assert [tuple(p.shape) for p in full.head.parameters()] == [(OUTPUTS, full.encoder.pair_channels), (OUTPUTS,)]
     assert tuple(next(plain.head.parameters()).shape) == (256, 2 * plain.settings["encoder"]["hidden_channels"])
 

@@ -144,9 +144,9 @@ DAMAGE = {
     ),
     "settings with one too many": (
         lambda folder: (folder / "model.json").write_text(
-            json.dumps({"class": "IDGNN", "settings": IDGNN.load(folder).settings | {"color": "red"}})
+            json.dumps({"class": "IDGNN", "settings": IDGNN.load(folder).settings | {"shade": "red"}})
         ),
-        r"model.json.*color",
+        r"model.json.*shade",
     ),
     "weights cut off": (
         lambda folder: (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:-100]),

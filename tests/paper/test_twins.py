@@ -4,7 +4,8 @@ Only messages are colored. GCN and GAT treat the state of a node as one more mes
 neighbors with :math:`\mathcal{N}(u) \cup \{u\} = \mathcal{N}(v) \cup \{v\}`, receive the same messages in every round,
 whoever is colored, and :math:`\mathbf{h}_{u|v} = \mathbf{h}_{v|v}`: distance 1 looks like distance 0. SAGE and GIN
 have a term for the node itself, which is never colored. They tell true twins apart, but not false twins with the same
-features, :math:`\mathcal{N}(u) = \mathcal{N}(v)`: distance 2 looks like distance 0.
+features, :math:`\mathcal{N}(u) = \mathcal{N}(v)`: distance 2 looks like distance 0. With the update colored too, all of
+them tell all twins apart.
 """
 
 import pytest
@@ -19,10 +20,12 @@ EDGES = to_undirected(torch.tensor([[0, 0, 0, 1, 1, 2, 3, 4, 4, 5, 5], [1, 2, 3,
 TRUE, FALSE = (0, 1), (6, 7)
 
 
-def difference(conv: str, pair: tuple[int, int], *, same_features: bool) -> float:
+def difference(conv: str, pair: tuple[int, int], *, same_features: bool, color: str = "message") -> float:
     """How far the embedding of the second node is from that of the first, which is colored."""
     torch.manual_seed(0)
-    model = IDGNN(3, 16, 4, num_layers=5, conv=conv).double().eval()
+    model = IDGNN(3, 16, 4, num_layers=5, conv=conv, color=color).double().eval()
+    for layer in model.convs if color == "message+update" else ():
+        torch.nn.init.normal_(layer.operator.update_colored, std=0.1)  # as training would
     x = torch.rand(8, 3, dtype=torch.double)
     if same_features:
         x[pair[1]] = x[pair[0]]
@@ -51,3 +54,9 @@ def test_sage_and_gin_cannot_tell_a_colored_node_from_its_false_twin(conv):
 @pytest.mark.parametrize("conv", ["gcn", "gat"])
 def test_gcn_and_gat_can(conv):
     assert difference(conv, FALSE, same_features=True) > 1e-6
+
+
+@pytest.mark.parametrize("pair", [TRUE, FALSE])
+@pytest.mark.parametrize("conv", ["gcn", "sage", "gat", "gin"])
+def test_with_a_colored_update_all_layers_tell_all_twins_apart(conv, pair):
+    assert difference(conv, pair, same_features=True, color="message+update") > 1e-6

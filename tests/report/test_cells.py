@@ -1,15 +1,16 @@
+from dataclasses import replace
 from statistics import stdev
 
 import pytest
 
-from idgnn.experiments.published import Published
-from idgnn.report.cells import compare, make_cell
-from idgnn.report.layout import Heading
-from tests.report.made import COLUMN, layout, record
+from idgnn.experiments.readings import last
+from idgnn.experiments.table import Column, Published
+from idgnn.report.cells import best_cell, compare, make_cell
+from tests.report.made import COLUMN, record, runs
 
-TABLE = layout("table2")
-SPECS = TABLE.specs["text", "gcn", COLUMN]
-HEADING = Heading(COLUMN, "ScaleFree", metric="accuracy")
+SPECS = runs("table2")["text", "gcn", COLUMN]
+HEADING = Column(COLUMN, "ScaleFree", last("accuracy"), metric="accuracy")
+ERRORS = replace(HEADING, lower_is_better=True)
 
 
 def of(*values: float, number: Published | None = None, errors: int = 0):
@@ -30,15 +31,18 @@ def test_mean_and_standard_deviation_are_those_of_the_seeds():
         (0.70, 0.01, Published(0.70, 0.0), "within"),
         (0.71, 0.01, Published(0.70, 0.0), "within"),  # as far away as our deviation
         (0.72, 0.01, Published(0.70, 0.02), "within"),  # as far away as theirs
-        (0.722, 0.01, Published(0.70, 0.02), "above"),
-        (0.678, 0.01, Published(0.70, 0.02), "below"),
+        (0.722, 0.01, Published(0.70, 0.02), "better"),
+        (0.678, 0.01, Published(0.70, 0.02), "worse"),
         (0.9996, 0.0, Published(1.0, 0.0), "within"),  # the same as printed
-        (0.7, None, Published(0.6, None), "above"),
+        (0.7, None, Published(0.6, None), "better"),
         (0.7, 0.1, None, "alone"),
     ],
 )
-def test_above_within_below(mean, std, theirs, status):
-    assert compare(mean, std, theirs, 3) == status
+def test_better_within_worse(mean, std, theirs, status):
+    assert compare(mean, std, theirs, HEADING) == status
+    swapped = {"better": "worse", "worse": "better"}
+    assert compare(mean, std, theirs, ERRORS) == swapped.get(status, status)
+    assert compare(mean, std, theirs, replace(HEADING, judged=False)) == "alone"
 
 
 def test_without_records_a_cell_is_not_run():
@@ -60,3 +64,8 @@ def test_a_cell_with_only_errors_has_failed():
 def test_a_record_without_the_metric_of_the_table_has_no_number():
     made = [record(spec, 0.9, metric="roc_auc") for spec in SPECS]
     assert make_cell(SPECS, {each.key: each for each in made}, None, HEADING).mean is None
+
+
+def test_the_best_of_errors_is_the_lowest():
+    cells = [of(value) for value in (0.3, 0.1, 0.2)]
+    assert best_cell(cells, HEADING) is cells[0] and best_cell(cells, ERRORS) is cells[1]

@@ -2,32 +2,28 @@
 
 from dataclasses import replace
 
-from idgnn.experiments.measured_tables import RUN_TIME_COLUMNS, RUN_TIME_ROWS
-from idgnn.experiments.published import published
+from idgnn.experiments.tables.table4 import CONTENDERS, PASSES
 from idgnn.report.ratios import ratios
-from idgnn.report.tables import fill
-from tests.report.made import layout, record
+from tests.report.made import filled, record, runs
 
 NO_GRAPHS = ["not run", "not run"]  # forward, forward + backward, as CUDA graphs
 
 
 def shown(*times: dict[str, float], replayed: bool = False) -> dict[str, list[str]]:
     """The ratios of records with these times of a contender as a multiple of the GCN's, one for each seed."""
-    made = layout("table4")
     records = {}
-    for spec, ratio in zip(made.specs["text", "gcn", "forward"], times, strict=False):
+    for spec, ratio in zip(runs("table4")["text", "gcn", "forward"], times, strict=False):
         result = {
             column: {
-                row: {"ms": 7.0 * ratio.get(row, 1.0), "std": 0.1, "ratio": ratio.get(row, 1.0)}
-                for row in RUN_TIME_ROWS
+                row: {"ms": 7.0 * ratio.get(row, 1.0), "std": 0.1, "ratio": ratio.get(row, 1.0)} for row in CONTENDERS
             }
-            for column in RUN_TIME_COLUMNS
+            for column in PASSES
         }
         if replayed:
-            for row in RUN_TIME_ROWS:
+            for row in CONTENDERS:
                 result["forward"][row] |= {"replayed_ms": 1.0, "replayed_ratio": 2 * ratio.get(row, 0.5)}
         records[spec.key] = replace(record(spec, 0, machine="H200, 1 run side by side"), result=result)
-    block = ratios(fill(made, records, published))
+    block = ratios(filled("table4", records))
     assert block is not None
     return {line.name: [cell.text for cell in line.cells] for line in block.lines}
 
@@ -57,4 +53,4 @@ def test_cuda_graphs_have_ratios_of_their_own():
 
 def test_without_records_only_the_published_ratios_are_shown():
     assert shown()["ID-GNN-Full, ours : GCN"] == ["5.0", "not run", "3.5", "not run", *NO_GRAPHS]
-    assert ratios(fill(layout("table2"), {}, published)) is None
+    assert ratios(filled("table2", {})) is None

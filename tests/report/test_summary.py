@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import pytest
 
+from idgnn.report.report import Report
 from idgnn.report.summary import run_summary, runs_by_table
-from idgnn.report.tables import fill
-from tests.report.made import AS_PUBLISHED, layout, published, records_of
+from tests.report.made import AS_PUBLISHED, filled, records_of
 
 
 def tables(machines=("H200",), **result):
-    made = records_of(layout("table2"), AS_PUBLISHED)
+    made = records_of(AS_PUBLISHED)
     records = {
         key: replace(each, machine=machines[place % len(machines)], result={**(each.result or {}), **result})
         for place, (key, each) in enumerate(made.items())
     }
-    return [fill(layout("table2"), records, published)] * 2
+    return [filled("table2", records)] * 2
 
 
 def test_each_run_counts_once():
@@ -45,3 +45,11 @@ def test_a_gpu_is_recognized_by_its_records():
 def test_the_runs_of_every_table():
     block = runs_by_table(tables()[:1])
     assert [[cell.text for cell in line.cells] for line in block.lines] == [["36 of 408", "0 of 360"]]
+
+
+def test_without_a_gpu_the_hours_are_those_of_cpus():
+    assert "They took 0.4 CPU hours;" in run_summary(tables()).sentences()[1]
+    assert Report(tuple(tables())).cards()[1] == ("CPU hours", "0.4", "")
+    on_gpu = tables(device="cuda:0")
+    assert "They took 0.4 GPU hours and 0.0 CPU hours;" in run_summary(on_gpu).sentences()[1]
+    assert Report(tuple(on_gpu)).cards()[1] == ("GPU hours", "0.4", "and 0.0 CPU hours")

@@ -168,3 +168,42 @@ def test_answers_in_bfloat16_are_measured_in_float32(objective):
     out = torch.randn(4, objective.num_outputs).bfloat16()
     assert objective.loss(out, target).dtype == torch.float32
     assert all(column.dtype in (torch.float32, torch.long) for column in objective.read(out).values())
+
+
+def class_metrics_by_hand(answer: list[int], truth: list[int], num_classes: int) -> tuple[float, float]:
+    """Macro F1 and balanced accuracy."""
+    pairs = list(zip(answer, truth, strict=True))
+    f1, recall = [], []
+    for each in range(num_classes):
+        right = sum(a == t == each for a, t in pairs)
+        predicted, there = answer.count(each), truth.count(each)
+        if predicted + there:
+            f1.append(2 * right / (predicted + there))
+        if there:
+            recall.append(right / there)
+    return sum(f1) / len(f1), sum(recall) / len(recall)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=12), st.integers(0, 2))
+def test_metrics_of_classes_by_hand(pairs, majority):
+    answer, truth = map(list, zip(*pairs, strict=True))
+    out = torch.nn.functional.one_hot(torch.tensor(answer), 3).float()
+    target = torch.tensor(truth)
+    found = Classes(3, majority=majority).measure(out, target, graph_of(target))
+    f1, balanced = class_metrics_by_hand(answer, truth, 3)
+    assert math.isclose(found["macro_f1"], f1, abs_tol=1e-6)
+    assert math.isclose(found["balanced_accuracy"], balanced, abs_tol=1e-6)
+    assert math.isclose(found["majority_accuracy"], truth.count(majority) / len(truth), abs_tol=1e-6)
+
+
+@given(yes_or_no(), st.floats(0.1, 10), st.floats(0.1, 10))
+def test_weighted_losses_by_hand(given_, no, yes):
+    out, target = given_
+    each = [
+        math.log1p(math.exp(-x if y else x)) for x, y in zip(out.squeeze(-1).tolist(), target.tolist(), strict=True)
+    ]
+    weight = [yes if y else no for y in target.tolist()]
+    expected = sum(w * x for w, x in zip(weight, each, strict=True)) / sum(weight)
+    assert math.isclose(float(Binary(class_weights=(no, yes)).loss(out, target)), expected, rel_tol=1e-4)
+    both = torch.cat([torch.zeros_like(out), out], dim=1)  # the same two classes, with an output each
+    assert math.isclose(float(Classes(2, class_weights=(no, yes)).loss(both, target)), expected, rel_tol=1e-4)

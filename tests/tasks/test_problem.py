@@ -1,5 +1,7 @@
 """From a dataset and a task to parts, queries and an objective."""
 
+import json
+from dataclasses import replace
 from typing import get_args
 
 import networkx as nx
@@ -7,13 +9,14 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from idgnn.choices import TASK_LEVEL, TaskName
+from idgnn.choices import TASK_LEVEL, GraphPattern, NodePattern, TaskName
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.labels import node_clustering
 from idgnn.graphs.synthetic import random_regular
 from idgnn.tasks.link_prediction import LinkObjective
 from idgnn.tasks.objective import Binary, Classes, Quantity
-from idgnn.tasks.problem import TASKS, OneClassWarning, Problem, make_problem
+from idgnn.tasks.problem import TASKS, OneClassWarning, Problem, make_problem, objective_from_dict
+from idgnn.tasks.quantities import Quantities
 from idgnn.tasks.query_set import QuerySet
 from idgnn.tasks.task_settings import TaskSettings
 
@@ -50,6 +53,8 @@ def labeled(name: str, number: int = 20) -> list[Data]:
             graph.edge_label = (nodes + i) % 3
         if name.endswith("regression"):
             graph.y = graph.y * 1.5
+        graph.node_counts = ((nodes + i) % 3).float().unsqueeze(1).repeat(1, len(get_args(NodePattern)))
+        graph.graph_counts = torch.full((1, len(get_args(GraphPattern))), float(i))
     return graphs
 
 
@@ -78,12 +83,13 @@ def test_every_task_is_made_and_no_graph_is_in_two_parts(name, options):
         assert graphs_in(part) == sorted(problem.graph_ids[part_name])
         assert part.target is not None and part.level == problem.level
         asked = part.num_graphs if part.level == "graph" else part.query_owner.numel()
-        assert part.target.numel() == asked > 0
+        assert part.target.size(0) == asked > 0
     seen = [i for ids in problem.graph_ids.values() for i in ids]
     assert sorted(seen) == sorted(set(seen))
     if name != "link-prediction":
         assert sorted(seen) == list(range(20))
     special = {"link-prediction": LinkObjective, "node-regression": Quantity, "graph-regression": Quantity}
+    special |= {"node-counting": Quantities, "graph-counting": Quantities}
     assert type(problem.objective) is special.get(name, Classes)
 
 
@@ -146,6 +152,17 @@ def test_folds_hold_out_every_graph_once_with_the_classes_in_equal_shares():
         held += problem.graph_ids["valid"]
         assert problem.held_out["valid"].target.bincount().tolist() == [2, 2, 2]
     assert sorted(held) == list(range(30))
+
+
+def test_folds_that_come_with_a_dataset_are_kept():
+    folds = [{"train": torch.tensor([3, 1, 0]), "valid": torch.tensor([2])}, {"train": torch.tensor([2, 3])}]
+    folds[1]["valid"] = torch.tensor([5, 4])
+    dataset = Dataset("python", labeled("graph-classification", 6), provided_folds=folds)
+    task = TaskSettings(name="graph-classification", split="folds", folds=2)
+    for fold, (train, valid) in enumerate([([3, 1, 0], [2]), ([2, 3], [5, 4])]):
+        assert make_problem(dataset, replace(task, fold=fold)).graph_ids == {"train": train, "valid": valid}
+    with pytest.raises(ValueError, match="folds is 3, but python comes with 2 folds"):
+        make_problem(dataset, replace(task, folds=3))
 
 
 def test_the_provided_split_is_kept():
@@ -284,7 +301,8 @@ def test_two_classes_are_yes_and_no():
     graphs = labeled("graph-classification")
     for i, graph in enumerate(graphs):
         graph.y = torch.tensor([[i % 2]])  # as some PyG datasets have it
-    assert make_problem(Dataset("python", graphs), TaskSettings(name="graph-classification")).objective == Binary()
+    found = make_problem(Dataset("python", graphs), TaskSettings(name="graph-classification")).objective
+    assert replace(found, majority=None) == Binary()
 
 
 def test_a_class_that_training_never_sees_is_counted():
@@ -293,7 +311,7 @@ def test_a_class_that_training_never_sees_is_counted():
         graph.y = torch.tensor([0])
     graphs[7].y = torch.tensor([5])
     problem = make_problem(Dataset("python", graphs), TaskSettings(name="graph-classification"))
-    assert problem.objective == Classes(6)
+    assert replace(problem.objective, majority=None) == Classes(6)
 
 
 def test_quantities_are_standardized_by_the_training_part_alone():
@@ -322,7 +340,9 @@ def test_one_graph_without_labels_is_refused():
 
 
 def test_graphs_without_pairs_are_refused():
-    with pytest.raises(ValueError, match=r"has no pairs for pair-classification. Set edge_label_index"):
+    with pytest.raises(
+        ValueError, match=r"has no pairs for pair-classification. Name a table of pairs .* or set edge_label_index"
+    ):
         make_problem(Dataset("python", small_graphs()), TaskSettings(name="pair-classification"))
 
 
@@ -356,7 +376,7 @@ def test_of_negative_classes_minus_1_alone_is_unknown(name):
         values = {"y": label} if name.startswith("node") else {"edge_label_index": pairs, "edge_label": label}
         return make_problem(one_graph(**values), TaskSettings(name=name))
 
-    assert problem().objective == Classes(3)
+    assert replace(problem().objective, majority=None) == Classes(3)
     label[9] = -2
     with pytest.raises(ValueError, match=rf"a label for {name} is -2, expected classes 0, 1, 2, ..., or -1"):
         problem()
@@ -427,3 +447,23 @@ def test_a_provided_split_of_nodes_cannot_split_the_pairs_of_one_graph(name):
     expected = f"split is 'provided', but {name} .* of a single graph.* Use split='random'"
     with pytest.raises(ValueError, match=expected):
         make_problem(one_graph(**masks, **pairs), TaskSettings(name=name, split="provided"))
+
+
+def test_rare_classes_count_as_much_as_others_and_the_metric_is_chosen():
+    graph = Data(x=torch.ones(10, 1), edge_index=torch.zeros(2, 0, dtype=torch.long), y=torch.tensor([0] * 8 + [1, 2]))
+    settings = TaskSettings(name="node-classification", class_weights="balanced", metric="macro_f1")
+    problem = make_problem(Dataset("ten", [graph]), settings)
+    objective = problem.objective
+    count = torch.bincount(problem.train.target, minlength=3)
+    assert objective.metric == "macro_f1" and objective.majority == 0
+    present = count > 0
+    weighted = torch.tensor(objective.class_weights) * count
+    assert torch.allclose(weighted[present], weighted[present][0].expand(int(present.sum())))
+    assert objective_from_dict(json.loads(json.dumps(objective.as_dict()))) == objective
+    with pytest.raises(ValueError, match=r"metric is 'mrr', but node-classification is measured by accuracy, macro_f1"):
+        make_problem(Dataset("ten", [graph]), TaskSettings(name="node-classification", metric="mrr"))
+    with pytest.raises(ValueError, match="class_weights are for classifications, and node-regression is none"):
+        make_problem(
+            Dataset("ten", [Data(x=graph.x, edge_index=graph.edge_index, y=torch.rand(10))]),
+            TaskSettings(name="node-regression", class_weights="balanced"),
+        )

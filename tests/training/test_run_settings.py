@@ -35,8 +35,8 @@ def test_settings_survive_json(settings):
 @pytest.mark.parametrize("group", ["task", "model", "training", "selection"])
 def test_settings_of_another_version_are_refused(group):
     values = RUNS[0].as_dict()
-    values[group]["color"] = "red"
-    with pytest.raises(ValueError, match=r"settings \['color'\] that this version of idgnn does not know"):
+    values[group]["flavor"] = "red"
+    with pytest.raises(ValueError, match=r"settings \['flavor'\] that this version of idgnn does not know"):
         RunSettings.from_dict(values)
 
 

@@ -161,6 +161,7 @@ def test_edge_weights_are_as_in_training():
             run.predict(others[:2], device="cpu")
 
 
+@pytest.mark.filterwarnings("ignore::idgnn.training.run_folder.ChangedRecordWarning")
 def test_a_folder_that_is_not_as_it_was_written_is_refused(tmp_path):
     trained("node-clustering", tmp_path)
     record = json.loads((tmp_path / "run.json").read_text())
@@ -211,6 +212,7 @@ def test_graphs_with_other_features_are_refused():
         run.predict(None, device="cpu")
 
 
+@pytest.mark.filterwarnings("ignore::idgnn.training.run_folder.ChangedRecordWarning")
 def test_an_unfinished_run_is_refused(tmp_path):
     trained("node-clustering", tmp_path)
     record = json.loads((tmp_path / "run.json").read_text())

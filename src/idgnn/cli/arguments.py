@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import tyro
+from tyro.constructors import PrimitiveConstructorSpec
 
-from idgnn.graphs.sources import FileSource
+from idgnn.graphs.sources import FileSource, Missing, TableName
 
 if TYPE_CHECKING:
     from idgnn.graphs.dataset import Dataset
@@ -17,6 +18,26 @@ if TYPE_CHECKING:
 File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
 Name = Annotated[str | None, tyro.conf.arg(metavar="[NAME]")]
 Memory = Annotated[str | None, tyro.conf.arg(metavar="SIZE")]
+
+
+def _tables(words: list[str]) -> tuple[str, ...]:
+    """The tables that are named, or all of them."""
+    for word in words:
+        if word not in get_args(TableName):
+            raise ValueError(f"{word!r} was given, expected some of {', '.join(get_args(TableName))}, or nothing.")
+    return tuple(words) or get_args(TableName)
+
+
+Tables = Annotated[
+    tuple[TableName, ...],
+    PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="[TABLE ...]",
+        instance_from_str=_tables,
+        is_instance=lambda value: isinstance(value, tuple),
+        str_from_instance=list,
+    ),
+]
 Output = Annotated[Path, tyro.conf.arg(metavar="FILE", aliases=["-o"])]
 
 
@@ -25,11 +46,16 @@ class NewFiles:
     """Your own graphs, in place of a dataset by name; columns are read as for training."""
 
     edges: File = None
-    """A table of edges (CSV, TSV, text, .gz, Parquet), a GraphML or GML file, or a folder of them, a graph each."""
+    """A table of edges (CSV, TSV, text, MatrixMarket, Parquet; compressed by gzip or not), a GraphML or GML file, or a
+    folder of them, a graph each."""
     nodes: File = None
     """A table of nodes: the node in a column called id, node or name, or else in the first; features in the others."""
     graphs: File = None
     """A table of graphs: the graph in the first column."""
+    header: Tables = ()
+    """The first row names the columns: of all tables, or of those that are listed. By default it is detected."""
+    no_header: Tables = ()
+    """The first row does not name the columns: of all tables, or of those that are listed."""
 
     def source(self, dataset: str | None) -> str | FileSource:
         """The one of the two that was given; refuses both and neither."""
@@ -49,14 +75,18 @@ class NewFiles:
 class OwnFiles(NewFiles):
     """Your own graphs, in place of a dataset by name."""
 
+    labeled_pairs: File = None
+    """A table of pairs of nodes, for pair-classification: source, target, the label, and graph if there are many."""
     label: Name = None
-    """The column that is predicted."""
+    """The column that is predicted: of the nodes, of the graphs or of the pairs."""
     directed: bool = False
     """Edges have one direction; otherwise each is read in both."""
     ignore: tuple[str, ...] = ()
     """Columns that are not features."""
     categorical: tuple[str, ...] = ()
     """Features that are categories although they are numbers, such as codes of types; text always is."""
+    missing: Missing = "error"
+    """Numbers that are not there: an error, the mean of the training part, zero, or the mean and an indicator."""
 
 
 def read(source: str | FileSource, schema: Schema | None = None) -> Dataset:

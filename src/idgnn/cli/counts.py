@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -66,7 +65,7 @@ class Counts:
         from idgnn.identity.cycle_features import cycle_features
         from idgnn.identity.walk_counts import walk_counts
 
-        num_nodes, progress = part.owner.numel(), sys.stdout.isatty()
+        num_nodes, progress = part.owner.numel(), True
         if part.queries is None:
             return cycle_features(part.edge_index, num_nodes, self.length, self.scale, progress=progress)
         with warnings.catch_warnings():

@@ -22,7 +22,7 @@ REQUIRED = (
     "matplotlib",
     "psutil",
 )
-OPTIONAL = ("pyarrow", "tensorboard", "wandb", "mlflow", "scipy")
+OPTIONAL = ("tensorboard", "wandb", "mlflow")
 
 
 @dataclass(frozen=True)

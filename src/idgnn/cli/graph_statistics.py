@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from time import perf_counter
 
 import psutil
@@ -16,24 +15,25 @@ from torch_geometric.data import Data
 
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.structure import num_repeated_edges
-from idgnn.identity.adjacency import is_symmetric
-from idgnn.identity.cost import IdentityCost, identity_cost
+from idgnn.identity.adjacency import IndexedGraph
+from idgnn.identity.cost import IdentityCost, cost_bound, cost_on
 from idgnn.identity.walks.components import connected_components
 from idgnn.tasks.query_set import QuerySet
 
 MOST_LAYERS = 6
+MOST_FILES = 5  # that are named
 MOST_CLASSES = 12  # whose sizes are shown one by one
 GROWTH = 32  # of a sample: the costs of all samples together are a fraction of the whole
 
 
-def size_table(dataset: Dataset, part: QuerySet) -> Table:
+def size_table(dataset: Dataset, part: QuerySet, graph: IndexedGraph) -> Table:
     """Total, mean, minimum and maximum of the nodes, edges and degrees."""
     table = Table("", "total", "mean", "least", "most", title=escape(dataset.name))
     for column in table.columns[1:]:
         column.justify = "right"
     nodes = torch.bincount(part.owner, minlength=part.num_graphs)
     edges = torch.bincount(part.owner[part.edge_index[0]], minlength=part.num_graphs)
-    undirected = is_symmetric(part.edge_index, part.owner.numel())
+    undirected = graph.symmetric
     table.add_row("graphs", f"{part.num_graphs:,}")
     table.add_row("nodes", f"{int(nodes.sum()):,}", *_spread(nodes))
     table.add_row(f"edges{', both directions counted' * undirected}", f"{int(edges.sum()):,}", *_spread(edges))
@@ -42,16 +42,16 @@ def size_table(dataset: Dataset, part: QuerySet) -> Table:
     return table
 
 
-def fact_table(dataset: Dataset, part: QuerySet) -> Table:
+def fact_table(dataset: Dataset, part: QuerySet, graph: IndexedGraph) -> Table:
     """The shape of the graphs, their features and their labels."""
     table = Table(show_header=False)
-    for name, value in _facts(dataset, part):
+    for name, value in _facts(dataset, part, not graph.symmetric):
         table.add_row(escape(name), escape(value))
     return table
 
 
-def cost_table(part: QuerySet, seconds: float) -> tuple[Table, str | None]:
-    """The cost for each number of layers, and a sentence about those that are left out."""
+def cost_table(graph: IndexedGraph, part: QuerySet, seconds: float) -> tuple[Table, str | None]:
+    """The cost for each number of layers, and a sentence about those that are bounds."""
     # Only the width of the features matters, so they are replaced by views of a single number.
     width = torch.zeros(1, dtype=torch.int32)
     data = Data(x=width.expand(part.x.shape), edge_index=part.edge_index)
@@ -62,41 +62,45 @@ def cost_table(part: QuerySet, seconds: float) -> tuple[Table, str | None]:
     table = Table("layers K", "rows", "times the nodes", "edges", "size", title=title)
     for column in table.columns:
         column.justify = "right"
-    for num_layers, cost in enumerate(identity_costs(data, MOST_LAYERS, seconds), 1):
-        if isinstance(cost, LeftOut):
-            left = f"K = {num_layers}{f' to {MOST_LAYERS}' if num_layers < MOST_LAYERS else ''}"
-            return table, f"{left} left out: {cost.why}."
-        times = f"{cost.rows / max(part.owner.numel(), 1):,.1f}"
-        table.add_row(str(num_layers), f"{cost.rows:,}", times, f"{cost.edges:,}", decimal(cost.bytes))
-    return table, None
+    bounds, why = [], None
+    for num_layers, (cost, reason) in enumerate(identity_costs(graph, data, MOST_LAYERS, seconds), 1):
+        most = "" if reason is None else "≤ "
+        if reason is not None:
+            bounds.append(num_layers)
+            why = why or reason
+        numbers = (f"{cost.rows:,}", f"{cost.rows / max(part.owner.numel(), 1):,.1f}", f"{cost.edges:,}")
+        table.add_row(str(num_layers), *(most + number for number in numbers), most + decimal(cost.bytes))
+    if why is None:
+        return table, None
+    return table, f"K = {bounds[0]}{f' to {bounds[-1]}' if len(bounds) > 1 else ''} are upper bounds: {why}."
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """Why the costs of more layers were not counted."""
-
-    why: str
-
-
-def identity_costs(data: Data, most_layers: int, seconds: float) -> Iterator[IdentityCost | LeftOut]:
-    """The costs for 1, 2, ... layers, up to those that exceed the free memory or the time limit."""
+def identity_costs(
+    graph: IndexedGraph, data: Data, most_layers: int, seconds: float
+) -> Iterator[tuple[IdentityCost, str | None]]:
+    """The costs for 1, 2, ... layers. A bound, with the reason, where counting exceeds the time limit or the memory."""
     end = perf_counter() + seconds
     free = psutil.virtual_memory().available
+    reason: str | None = None
     for num_layers in range(1, most_layers + 1):
-        cost = _cost_until(data, num_layers, end)
-        if isinstance(cost, int):
-            about = f"{float(f'{cost:.1e}'):,.0f}"
-            yield LeftOut(f"counting would take longer than {seconds:g} s; a sample suggests about {about} rows")
-            return
-        yield cost
-        if cost.bytes > free:
-            yield LeftOut(f"{num_layers} layers would take more memory than the {free / 2**30:.1f} GiB that are free")
-            return
+        cost, exact = cost_bound(graph, data, num_layers)
+        if not exact and reason is None:
+            counted = _cost_until(graph, data, num_layers, end)
+            if isinstance(counted, IdentityCost):
+                cost = counted
+            else:
+                about = f"{float(f'{counted:.1e}'):,.0f}"
+                reason = (
+                    f"counting would take longer than {seconds:g} s (--seconds); a sample suggests about {about} rows "
+                    f"for K = {num_layers}"
+                )
+        yield cost, None if exact else reason
+        if reason is None and cost.bytes > free:
+            reason = f"{num_layers} layers would take more memory than the {free / 2**30:.1f} GiB that are free"
 
 
-def _facts(dataset: Dataset, part: QuerySet) -> Iterator[tuple[str, str]]:
+def _facts(dataset: Dataset, part: QuerySet, directed: bool) -> Iterator[tuple[str, str]]:
     (source, target), num_nodes = part.edge_index, part.owner.numel()
-    directed = not is_symmetric(part.edge_index, num_nodes)
     yield "directed", "yes: some edges have no reverse" if directed else "no: every edge has its reverse"
     yield "connected", _connected(part)
     isolated = num_nodes - torch.unique(part.edge_index).numel()
@@ -104,9 +108,16 @@ def _facts(dataset: Dataset, part: QuerySet) -> Iterator[tuple[str, str]]:
     yield "self-loops", f"{int((source == target).sum()):,}"
     yield "duplicate edges", f"{num_repeated_edges(part.edge_index, num_nodes):,}"
     no_columns = dataset.schema is not None and not dataset.schema.node
-    yield "node features", "none: every node gets the number 1" if no_columns else f"{part.x.size(1):,}"
-    yield "edge features", "none" if part.edge_attr is None else f"{part.edge_attr.size(1):,}"
+    width = [0 if part.edge_attr is None else part.edge_attr.size(1), part.x.size(1)]
+    if dataset.schema is not None:
+        width = [sum(column.width for column in columns) for columns in (dataset.schema.edge, dataset.schema.node)]
+    yield "node features", "none: every node gets the number 1" if no_columns else f"{width[1]:,}"
+    yield "edge features", f"{width[0]:,}" if width[0] else "none"
     yield "edge weights", "no" if part.edge_weight is None else "yes"
+    for first_row, header in (("names the columns", True), ("does not", False)):
+        if files := [name for name, has in dataset.headers.items() if has == header]:
+            more = f" and {len(files) - MOST_FILES:,} more" if len(files) > MOST_FILES else ""
+            yield f"first row {first_row}", ", ".join(files[:MOST_FILES]) + more
     yield from _labels(dataset, part)
     for name, ids in dataset.provided_split.items():
         yield f"split: {name}", f"{ids.numel():,}"
@@ -161,17 +172,17 @@ def _labels(dataset: Dataset, part: QuerySet) -> Iterator[tuple[str, str]]:
         yield f"{classes.numel() - MOST_CLASSES:,} other classes", f"{rest:,} ({rest / known.numel():.1%})"
 
 
-def _cost_until(data: Data, num_layers: int, end: float) -> IdentityCost | int:
+def _cost_until(graph: IndexedGraph, data: Data, num_layers: int, end: float) -> IdentityCost | int:
     """The cost, or an estimate of the number of rows if counting them would not be finished at `end`.
 
     The costs of growing samples of the nodes are counted first; the time of each predicts that of the next.
     """
-    num_nodes = data.num_nodes or 0
+    num_nodes = graph.num_nodes
     order = torch.randperm(num_nodes, generator=torch.Generator().manual_seed(0))
-    size, fixed = 1, None  # the time of the first sample does not depend on its size: the edges are sorted
+    size, fixed = 1, None  # the time of the first sample hardly depends on its size
     while size < num_nodes:
         before = perf_counter()
-        cost = identity_cost(data, num_layers, order[:size])
+        cost = cost_on(graph, data, num_layers, order[:size])
         now = perf_counter()
         taken = now - before
         fixed = taken if fixed is None else min(fixed, taken)
@@ -179,4 +190,4 @@ def _cost_until(data: Data, num_layers: int, end: float) -> IdentityCost | int:
         if now + fixed + (taken - fixed) * larger / size > end:
             return num_nodes + (cost.rows - num_nodes) * num_nodes // size
         size = larger
-    return identity_cost(data, num_layers)
+    return cost_on(graph, data, num_layers)

@@ -31,8 +31,8 @@ class Inspect:
     """A dataset by name; idgnn data lists them."""
     files: tyro.conf.OmitArgPrefixes[OwnFiles] = field(default_factory=OwnFiles)
     table_files: tyro.conf.OmitArgPrefixes[TableFiles] = field(default_factory=TableFiles)
-    seconds: float = 20.0
-    """Time limit for counting the costs; those that take longer are left out."""
+    seconds: float = 3.0
+    """Time limit for counting the costs; where it takes longer, upper bounds are shown."""
     picture: File = None
     """Draw a graph, and its identity graph for one colored node: .png, .svg or .pdf."""
     graph: Name = None
@@ -47,6 +47,7 @@ class Inspect:
         from rich.console import Console
 
         from idgnn.cli.graph_statistics import cost_table, fact_table, size_table
+        from idgnn.identity.adjacency import IndexedGraph
         from idgnn.tasks.query_set import stack
 
         if self.picture is None and (self.graph is not None or self.node is not None):
@@ -61,9 +62,10 @@ class Inspect:
             self._draw(dataset.graphs, self.picture)
         part = stack("node", dataset.graphs)
         console = Console()
-        console.print(size_table(dataset, part))
-        console.print(fact_table(dataset, part))
-        table, note = cost_table(part, self.seconds)
+        graph = IndexedGraph(part.edge_index, part.owner.numel())
+        console.print(size_table(dataset, part, graph))
+        console.print(fact_table(dataset, part, graph))
+        table, note = cost_table(graph, part, self.seconds)
         console.print(table)
         if note is not None:
             console.print(note, highlight=False, soft_wrap=True)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -45,17 +48,43 @@ _Spec = PrimitiveConstructorSpec[Any]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line. Exit code 2 is for mistakes that the user can correct, 130 for Ctrl-C."""
+    """Runs the command line. Exit code 2 is for mistakes that the user can correct, 130 for Ctrl-C, 143 for SIGTERM."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        with _warnings_as_notes():
+        with _warnings_as_notes(), _terminated_as_interrupted():
             _parse(given)()
+    except _Terminated:
+        sys.exit(143)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output, such as head, has closed it
         sys.exit(0)
     except (ValueError, OSError) as error:
         _fail(_message(error))
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM was received."""
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """For the duration of a command, SIGTERM stops it as Ctrl-C does: cleanly, with advice on how to continue."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    process = os.getpid()
+
+    def stop(*_: object) -> None:
+        if os.getpid() != process:  # a process that was forked from it
+            os._exit(143)
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -71,15 +71,16 @@ def read_pair_rows(path: Path, graphs: Sequence[Data]) -> PairRows:
         raise ValueError(
             f"{path} has no column 'graph', and there are {len(graphs)} graphs. Add the graph of each pair."
         )
-    graph_of = graph_places(graphs) if table.many else {name: 0 for name in table.graph}
+    graph_of = graph_places(graphs) if table.many else dict.fromkeys(table.graph.distinct, 0)
     node_of: dict[int, dict[str, int]] = {}  # for each graph that a row names
     owner: list[int] = []
     ends: list[tuple[int, int]] = []
-    for line, name, source, target in zip(table.lines, table.graph, table.source, table.target, strict=True):
+    rows = zip(table.graph.cells(), table.source.cells(), table.target.cells(), strict=True)
+    for row, (name, source, target) in enumerate(rows):
         if name not in graph_of:
             if name:  # an empty cell has been reported already, here and below
                 what = f"there is no graph {name!r}, expected {expected_names(graph_of)}"
-                bad.append(BadRow(path, line, what))
+                bad.append(BadRow(path, table.lines[row], what))
             continue
         graph = graph_of[name]
         if graph not in node_of:
@@ -87,7 +88,8 @@ def read_pair_rows(path: Path, graphs: Sequence[Data]) -> PairRows:
         known = node_of[graph]
         for node in (source, target):
             if node and node not in known:
-                bad.append(BadRow(path, line, f"there is no node {node!r}, expected {expected_names(known)}"))
+                what = f"there is no node {node!r}, expected {expected_names(known)}"
+                bad.append(BadRow(path, table.lines[row], what))
         owner.append(graph)
         ends.append((known.get(source, -1), known.get(target, -1)))
     if bad:

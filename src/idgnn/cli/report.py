@@ -13,11 +13,10 @@ from idgnn.choices import TableName
 from idgnn.cli.arguments import File
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
     from idgnn.experiments.spec import RunRecord, Spec
-    from idgnn.report.layout import Layout
-    from idgnn.report.tables import ResultTable
+    from idgnn.report.report import Report as Content
 
 Format = Literal["terminal", "markdown", "latex", "html"]
 _EXTENSIONS: dict[str, Format] = {".md": "markdown", ".tex": "latex", ".html": "html", ".txt": "terminal"}
@@ -47,42 +46,39 @@ class Report:
 
     def __call__(self) -> None:
         """Reads the records, fills the tables, and writes them."""
-        from idgnn.experiments.grid import NOT_COMPARABLE, TABLES
-        from idgnn.experiments.published import published
+        from idgnn.experiments.grid import NOT_COMPARABLE
         from idgnn.experiments.store import read_records
-        from idgnn.report.layout import layout
-        from idgnn.report.tables import fill
+        from idgnn.experiments.tables import TABLES
+        from idgnn.report.report import Report as Content
+        from idgnn.report.results import fill, runs_of
         from idgnn.writing import write_text
 
         kind = self._format()
         found = read_records(self.store)
         for sentence in found.broken:
             print(f"idgnn: note: {sentence}", file=sys.stderr)
-        layouts = [layout(name, quick=self.quick) for name in TABLES]
-        places = {spec.key for each in layouts for spec in _runs(each)}
-        if unknown := len(found.records.keys() - places):
+        runs = {name: runs_of(table, self.quick) for name, table in TABLES.items()}
+        keys = {name: {spec.key: spec for specs in each.values() for spec in specs} for name, each in runs.items()}
+        if unknown := len(found.records.keys() - {key for each in keys.values() for key in each}):
             print(
                 f"idgnn: note: {unknown} of {len(found.records)} records belong to no cell of a table and are not "
                 f"shown: runs {'without --quick' if self.quick else 'of --quick (add --quick to see them)'}, or with "
                 "data or settings of another version.",
                 file=sys.stderr,
             )
-        if self.quick and not any(_trained(each, found.records) for each in layouts):
-            raise ValueError(f"{self.store} holds no run of idgnn reproduce --quick. Leave --quick out.")
-        published_number = (lambda *place: None) if self.quick else published
-        tables = [fill(each, found.records, published_number) for each in layouts if self._wants(each, found.records)]
+        with_runs = [name for name, each in keys.items() if each.keys() & found.records.keys()]
         if self.quick:
             print(f"idgnn: note: {NOT_COMPARABLE}.", file=sys.stderr)
+            if not any(_trained(keys[name], found.records) for name in with_runs):
+                raise ValueError(f"{self.store} holds no run of idgnn reproduce --quick. Leave --quick out.")
+        chosen = self.tables or (with_runs if self.quick else TABLES)
+        tables = [fill(TABLES[name], runs[name], found.records, self.quick) for name in TABLES if name in chosen]
+        report = Content(tuple(tables))
         if self.output is None:
-            _show(tables) if kind == "terminal" else print(_text(tables, kind), end="")
+            _show(report) if kind == "terminal" else print(_text(report, kind), end="")
             return
-        write_text(self.output, _text(tables, kind))
+        write_text(self.output, _text(report, kind))
         print(f"{self.output}: {len(tables)} table{'s' * (len(tables) != 1)}, {len(found.records)} records")
-
-    def _wants(self, table: Layout, records: Mapping[str, RunRecord]) -> bool:
-        if self.tables:
-            return table.name in self.tables
-        return not self.quick or any(spec.key in records for spec in _runs(table))
 
     def _format(self) -> Format:
         if self.output is None:
@@ -96,32 +92,26 @@ class Report:
         return self.format or _EXTENSIONS[self.output.suffix]
 
 
-def _runs(table: Layout) -> Iterator[Spec]:
-    return (spec for specs in table.specs.values() for spec in specs)
-
-
-def _trained(table: Layout, records: Mapping[str, RunRecord]) -> bool:
-    """Whether a network of the table was trained; measurements are the same with --quick and without."""
+def _trained(runs: Mapping[str, Spec], records: Mapping[str, RunRecord]) -> bool:
+    """Whether a network was trained; measurements are the same with --quick and without."""
     from idgnn.experiments.spec import TrainJob
 
-    return any(isinstance(spec.job, TrainJob) and spec.key in records for spec in _runs(table))
+    return any(isinstance(spec.job, TrainJob) and key in records for key, spec in runs.items())
 
 
-def _show(tables: Sequence[ResultTable]) -> None:
+def _show(report: Content) -> None:
     from rich.console import Console
 
     from idgnn.report.terminal import show
 
-    show(tables, Console())
+    show(report, Console())
 
 
-def _text(tables: Sequence[ResultTable], kind: Format) -> str:
-    if kind == "markdown":
-        from idgnn.report.markdown import markdown as write
-    elif kind == "latex":
-        from idgnn.report.latex import latex as write
-    elif kind == "html":
-        from idgnn.report.page import page as write
-    else:
-        from idgnn.report.terminal import plain as write
-    return write(tables)
+def _text(report: Content, kind: Format) -> str:
+    if kind == "terminal":
+        from idgnn.report.terminal import plain
+
+        return plain(report)
+    from idgnn.report.pages import latex, markdown, page
+
+    return {"markdown": markdown, "latex": latex, "html": page}[kind](report)

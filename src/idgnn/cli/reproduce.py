@@ -48,7 +48,7 @@ class Reproduce:
     seeds: tuple[int, ...] = ()
     """Unless given 0 1 2, as in the paper; with --quick 0."""
     protocol: tuple[Protocol, ...] = ("text",)
-    """The paper's text, the settings of the authors' released code, or both."""
+    """The paper's text, the settings of the authors' released code, or several of them."""
     quick: bool = False
     """Few graphs, small networks, short training: minutes on a laptop, and not comparable with the paper."""
     dry_run: bool = False
@@ -81,10 +81,10 @@ class Reproduce:
             self._run(store, limit)
 
     def _specs(self) -> list[Spec]:
-        from idgnn.experiments.grid import SEEDS, Choice
+        from idgnn.experiments.grid import QUICK_SEEDS, SEEDS, Choice
 
         tables = () if self.what in ("all", "list", "merge") else (self.what,)
-        seeds = self.seeds or ((0,) if self.quick else SEEDS)
+        seeds = self.seeds or (QUICK_SEEDS if self.quick else SEEDS)
         return Choice(tables, self.columns, self.models, self.protocol, seeds, self.quick).specs()
 
     def _label(self) -> str:

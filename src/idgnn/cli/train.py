@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 import warnings
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 Flat = tyro.conf.OmitArgPrefixes
 AnyTask = Literal[TaskName, RelationalKind]
+LONGEST_NAME = 150  # of a folder, without seed and time; file systems take 255
+NOT_IN_NAMES = ("conv", "identity", "device", "workers", "compile", "cuda_graphs")  # there already, or no matter
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ class Train:
     dataset: tyro.conf.Positional[Name] = None
     """A dataset by name; idgnn data lists them."""
     task: AnyTask | None = None
-    """What is predicted; the pairs of pair-classification come from Python alone. The last three are for --tables."""
+    """What is predicted; the last three are for --tables."""
     seeds: tuple[int, ...] = (0,)
     """A run for each of them."""
     runs: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs")
@@ -126,8 +131,8 @@ class Train:
             )
             for seed in self.seeds
         ]
-        name = f"{self.table_files.tables.resolve().name}_{self.table_files.target or self.task}_{model.identity}"
-        folders = [_unused(self.runs / f"{name}_seed{seed}_{_now()}") for seed in self.seeds]
+        parts = [self.table_files.tables.resolve().name, self.table_files.target or self.task, model.identity]
+        folders = [_unique(self.runs, parts, seed) for seed in self.seeds]
         train_tables(self.table_files, self.task, settings, folders)  # type: ignore[arg-type]
 
     def _train(self, settings: RunSettings, folder: Path, first: bool) -> Run:
@@ -152,19 +157,26 @@ class Train:
 
 
 def _new_folder(runs: Path, settings: RunSettings) -> Path:
-    """A folder that does not exist yet, named after what is trained."""
+    """A folder of its own, named after what is trained and the options that are not at their defaults."""
     data = settings.data.edges.stem if isinstance(settings.data, FileSource) else settings.data
+    label = settings.data.label if isinstance(settings.data, FileSource) else None
     model = f"{settings.model.conv}-{settings.model.identity}"
-    return _unused(runs / f"{data}_{settings.task.name}_{model}_seed{settings.seed}_{_now()}")
+    parts = [data, *([] if label is None else [label]), settings.task.name, model, *_changes(settings)]
+    return _unique(runs, parts, settings.seed)
 
 
-def _now() -> str:
-    return datetime.now().strftime("%Y%m%d-%H%M%S")
+def _unique(runs: Path, parts: list[str], seed: int) -> Path:
+    """A folder that no other process chooses, even in the same second."""
+    now = datetime.now().strftime("%Y%m%d-%H%M%S")
+    name = re.sub(r"[^\w.@=+-]+", "-", "_".join(parts))[:LONGEST_NAME]
+    return runs / f"{name}_seed{seed}_{now}-{secrets.token_hex(4)}"
 
 
-def _unused(folder: Path) -> Path:
-    """The folder, with a number behind its name if it exists."""
-    found, number = folder, 2
-    while found.exists():
-        found, number = folder.with_name(f"{folder.name}-{number}"), number + 1
-    return found
+def _changes(settings: RunSettings) -> Iterator[str]:
+    """The options that are not at their defaults, as `lr=0.001`."""
+    default = RunSettings(settings.data, TaskSettings(name=settings.task.name))
+    for kind in ("task", "model", "training", "selection"):
+        given, usual = asdict(getattr(settings, kind)), asdict(getattr(default, kind))
+        for name, value in given.items():
+            if value != usual[name] and name not in NOT_IN_NAMES:
+                yield f"{name}={'-'.join(map(str, value)) if isinstance(value, tuple | list) else value}"

@@ -40,6 +40,7 @@ class TrainingProgress(Callback):
     def begin(self, record: dict[str, Any], num_parameters: int) -> None:
         """Prints what is trained."""
         dataset, settings = record["dataset"], record["settings"]
+        self.metric = record["task"]["metric"]
         model, options = settings["model"], settings["training"]
         self.console.print(
             f"[bold]{dataset['name']}[/] ({dataset['graphs']} graph{'s' * (dataset['graphs'] != 1)}), "
@@ -56,7 +57,7 @@ class TrainingProgress(Callback):
     def epoch(self, epoch: Epoch) -> None:
         """Updates the bar."""
         if epoch.metrics.get("valid"):
-            self.metric, self.value = next(iter(epoch.metrics["valid"].items()))
+            self.value = epoch.metrics["valid"][self.metric]
         shown = "" if self.value is None else f"{self.metric} {self.value:.4f}  "
         numbers = f"loss {epoch.loss:.4f}  {shown}{epoch.steps / max(epoch.seconds, 1e-9):.1f} steps/s"
         if self.task is not None:
@@ -65,7 +66,7 @@ class TrainingProgress(Callback):
             self.console.print(f"epoch {epoch.epoch}/{self.total}  {numbers}", highlight=False)
 
     def end(self, result: dict[str, Any] | None) -> None:
-        """Removes the bar; after Ctrl-C, prints how to resume the run."""
+        """Removes the bar; after Ctrl-C or SIGTERM, prints how to resume the run."""
         if self.task is not None:
             self.bar.stop()
         if isinstance(sys.exception(), KeyboardInterrupt) and (self.folder / "run.json").is_file():

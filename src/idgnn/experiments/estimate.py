@@ -14,18 +14,19 @@ from functools import cache
 from statistics import mean, median
 from typing import Any, Literal
 
-from idgnn.experiments.spec import Job, MeasureJob, RunRecord, job_as_dict
+from idgnn.experiments.peers.settings import PeerSettings
+from idgnn.experiments.spec import Job, MeasureJob, PeerJob, RunRecord, job_as_dict, recorded_settings
 from idgnn.graphs.catalog import CATALOG
-from idgnn.graphs.sources import Selection
-from idgnn.models.settings import ModelSettings
-from idgnn.tasks.task_settings import TaskSettings
-from idgnn.training.run_settings import RunSettings, TrainOptions
+from idgnn.training.run_settings import RunSettings
 
 GIB = 2**30
+# Nodes of a graph on average; generated graphs have 64.
 _NODES = {"Cora": 2708, "CiteSeer": 3327, "ENZYMES": 33, "PROTEINS": 39, "BZR": 36, "COX2": 41, "MUTAG": 18}
-_NODES |= {"PTC_MR": 14, "ogbg-molhiv": 26}  # of a graph on average; generated graphs have 64
+_NODES |= {"PTC_MR": 14, "ogbg-molhiv": 26, "MUTAG-folds": 18, "PTC-folds": 26, "PROTEINS-folds": 39}
+_NODES |= {"counting": 19, "zinc": 23, "graph8c": 8}
 _START = 3.0  # seconds to read the data, compute the labels and match the width
 _MEASUREMENT = 60.0  # seconds of a measurement that was never recorded
+_PEER_STEP = {"cpu": 1.0, "gpu": 0.005}  # seconds of a step of all folds of a peer: right within a factor of 10
 # A unit of work is a step on a GPU, where launching kernels dominates, and a node of a batch on a CPU.
 _SECONDS = {"cpu": 5e-5, "gpu": 5e-3}  # per unit, without any record: right within a factor of 10
 _PAIRS, _FULL = {"cpu": 3, "gpu": 2}, {"cpu": 5, "gpu": 2}  # times the work of a plain GNN on nodes or graphs
@@ -70,6 +71,8 @@ class Estimator:
         same = _same_but_seed_of(job)
         if isinstance(job, MeasureJob):
             seconds, memory = mean(self._measurements.get(job.name, [_MEASUREMENT])), float(GIB)
+        elif isinstance(job, PeerJob):
+            seconds, memory = _START + _PEER_STEP[self.kind] * _peer_steps(job.settings), 4.0 * GIB
         else:
             seconds, memory = _START + self._rate * _work(job.settings, self.kind), _memory(job.settings)
         if same in self._seconds:
@@ -138,6 +141,11 @@ def _steps_and_nodes(settings: RunSettings) -> tuple[int, float]:
     return math.ceil(train / batch), batch * _NODES.get(name, 64)
 
 
+def _peer_steps(settings: PeerSettings) -> int:
+    graphs = CATALOG[settings.dataset].num_graphs if settings.dataset in CATALOG else 1
+    return settings.epochs * (settings.steps or math.ceil(0.9 * graphs / settings.batch_size))
+
+
 @cache  # called for every waiting run after every change
 def _same_but_seed_of(job: Job) -> str:
     return _same_but_seed(job_as_dict(job))
@@ -154,12 +162,6 @@ def _settings(job: dict[str, Any]) -> RunSettings | None:
     if not isinstance(job.get("train"), str):
         return None
     try:
-        return RunSettings(
-            job["train"],
-            TaskSettings(**job["task"]),
-            ModelSettings(**job["model"]),
-            TrainOptions(**job["training"]),
-            Selection(**job["selection"]),
-        )
+        return recorded_settings(job)
     except (KeyError, TypeError, ValueError):  # of another version
         return None

@@ -9,7 +9,17 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from idgnn.experiments.spec import GENERATED, Job, MeasureJob, RunRecord, TrainJob, checksum, job_as_dict, key_of
+from idgnn.experiments.spec import (
+    GENERATED,
+    Job,
+    MeasureJob,
+    PeerJob,
+    RunRecord,
+    TrainJob,
+    checksum,
+    job_as_dict,
+    key_of,
+)
 from idgnn.graphs.catalog import find
 from idgnn.training.environment import processor, versions
 from idgnn.training.run_settings import RunSettings
@@ -25,6 +35,10 @@ if TYPE_CHECKING:
 
 def execute(job: Job, device: str) -> dict[str, Any]:
     """The result of a job, as :class:`idgnn.experiments.spec.RunRecord` describes it."""
+    if isinstance(job, PeerJob):
+        from idgnn.experiments.peers.run import run_peer
+
+        return run_peer(job.settings, device, job.seed)
     return _measure(job, device) if isinstance(job, MeasureJob) else _train(job, device)
 
 
@@ -59,23 +73,20 @@ def machine_of(device: str, side_by_side: int) -> str:
 def _train(job: TrainJob, device: str) -> dict[str, Any]:
     import torch
 
+    from idgnn.experiments.networks import NETWORKS
     from idgnn.models.budget import num_parameters
     from idgnn.training.seeds import seed_of
     from idgnn.training.trainer import Trainer
 
     settings = job.settings
     problem = _problem(RunSettings(settings.data, settings.task, selection=settings.selection, seed=settings.seed))
-    if job.variant == "released":
-        from idgnn.experiments.released import with_returns
-
-        problem = with_returns(settings, problem)
     torch.manual_seed(seed_of(settings.seed, "weights"))
     cuda = device.startswith("cuda")
     if cuda:
         torch.cuda.reset_peak_memory_stats(device)
     # Link prediction has new queries, so other shapes, in every epoch: no step can be replayed.
     options = replace(settings.training, device=device, cuda_graphs=cuda and settings.task.name != "link-prediction")
-    model: Any = _network(job, problem)
+    model, problem = NETWORKS[job.variant](settings, problem)
     trainer = Trainer(model, problem, options, settings.seed)
     metric, curve, evaluated = problem.objective.metric, list[Any](), {}
     for epoch in trainer.epochs():
@@ -108,25 +119,6 @@ def _short(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def _network(job: TrainJob, problem: Problem) -> Any:
-    """The network of a variant."""
-    settings = job.settings
-    if job.variant == "idgnn":
-        from idgnn.models.predictor import make_predictor
-
-        outputs = problem.objective.num_outputs
-        return make_predictor(settings.model, problem.level, problem.in_channels, outputs, problem.edge_dim)
-    if job.variant == "released":
-        from idgnn.experiments.released import build_released as build_variant
-    elif job.variant == "walks":
-        from idgnn.experiments.pair_variants import build_walks as build_variant
-    elif job.variant == "both-directions":
-        from idgnn.experiments.pair_variants import build_both_directions as build_variant
-    else:
-        from idgnn.experiments.pgnn import build_pgnn as build_variant
-    return build_variant(settings, problem)
-
-
 def _measure(job: MeasureJob, device: str) -> dict[str, Any]:
     if job.name == "regular-graphs":
         from idgnn.experiments.regular_graphs import measure_regular_graphs as measure
@@ -135,6 +127,8 @@ def _measure(job: MeasureJob, device: str) -> dict[str, Any]:
         check_generated("random-regular", random_regular(10, num_nodes=16, degree=4))
     elif job.name == "run-time":
         from idgnn.experiments.run_time import measure_run_time as measure
+    elif job.name == "graph8c":
+        from idgnn.experiments.graph8c import measure_graph8c as measure
     else:
         from idgnn.experiments.memory import measure_memory as measure
     return measure(dict(job.arguments), job.seed, device)

@@ -5,22 +5,20 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import get_args
 
-from idgnn.choices import Protocol, TableName
+from idgnn.choices import Protocol
 from idgnn.experiments.execute import runs_alone
-from idgnn.experiments.measured_tables import MEMORY, TABLE1, TABLE4
-from idgnn.experiments.paper_table import EVERY, PaperTable
-from idgnn.experiments.spec import Spec, TrainJob
-from idgnn.experiments.trained_tables import TABLE2, TABLE3, TABLE5, TABLE6
+from idgnn.experiments.spec import PeerJob, Spec, TrainJob
+from idgnn.experiments.tables import TABLES
 from idgnn.graphs.catalog import CATALOG
 from idgnn.training.run_settings import RunSettings
 
-TABLES: dict[TableName, PaperTable] = {
-    table.name: table for table in (TABLE1, TABLE2, TABLE3, TABLE4, TABLE5, TABLE6, MEMORY)
-}
-
+PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
+DEFAULT_PROTOCOLS: tuple[Protocol, ...] = ("text",)
 SEEDS = (0, 1, 2)
 """As many as in the paper."""
+QUICK_SEEDS = (0,)
 NOT_COMPARABLE = "quick: not comparable with the paper"
 
 
@@ -28,10 +26,10 @@ NOT_COMPARABLE = "quick: not comparable with the paper"
 class Choice:
     """Which part of the paper; an empty field is no restriction."""
 
-    tables: tuple[TableName, ...] = ()
+    tables: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
-    protocols: tuple[Protocol, ...] = ("text",)
+    protocols: tuple[Protocol, ...] = DEFAULT_PROTOCOLS
     seeds: tuple[int, ...] = SEEDS
     quick: bool = False
 
@@ -44,7 +42,7 @@ class Choice:
             spec
             for table in self.tables or TABLES
             for protocol in self.protocols
-            for spec in TABLES[table].specs(EVERY, protocol, self.seeds)
+            for spec in TABLES[table].specs(protocol, self.seeds)
         ]
         where = f" in {' or '.join(self.tables)}" if self.tables else ""
         _check(self.columns, {spec.column for spec in every}, "column", where)
@@ -55,9 +53,10 @@ class Choice:
             if (not self.columns or spec.column in self.columns) and (not self.models or spec.row in self.models)
         ]
         if not found:
+            known = (f"{name} ({' and '.join(table.protocols)})" for name, table in TABLES.items())
             raise ValueError(
-                "no run has this combination of table, column, model, protocol and seed. Leave one of them out; only "
-                "Tables 2, 3 and 5 have released settings."
+                "no run has this combination of table, column, model, protocol and seed. Leave one of them out. The "
+                f"protocols of the tables are: {', '.join(known)}."
             )
         return [quick(spec) for spec in found] if self.quick else found
 
@@ -71,9 +70,10 @@ def in_order(specs: Iterable[Spec], seconds: Callable[[Spec], float]) -> list[Sp
     """
     tables = list(TABLES)
 
-    def place(spec: Spec) -> tuple[bool, int, bool, int, float]:
+    def place(spec: Spec) -> tuple[bool, int, int, int, float]:
         table = tables.index(spec.table) if spec.table in tables else len(tables)
-        return (not runs_alone(spec.job), spec.seed, spec.protocol != "text", table, -seconds(spec))
+        protocol = PROTOCOLS.index(spec.protocol)
+        return (not runs_alone(spec.job), spec.seed, protocol, table, -seconds(spec))
 
     found = dict[str, Spec]()
     for spec in sorted(specs, key=place):
@@ -86,14 +86,19 @@ def quick(spec: Spec) -> Spec:
 
     It has another key, so that it never replaces the real one. Measurements are short and stay as they are.
     """
+    if isinstance(spec.job, PeerJob):
+        peer = spec.job.settings
+        small = replace(peer, epochs=max(peer.epochs // 100, 1), steps=peer.steps and 5, width=8)
+        return replace(spec, job=replace(spec.job, settings=small))
     if not isinstance(spec.job, TrainJob):
         return spec
     return replace(spec, job=replace(spec.job, settings=_small(spec.job.settings)))
 
 
-# Enough graphs to have every class in both parts; molhiv has few positive molecules.
-_QUICK_GRAPHS, _QUICK_MOLHIV = 64, 2000
-_QUICK_EDGES = 60  # entries; smaller graphs have few triangles
+# The least entries of edges, since smaller graphs have few triangles, and how many graphs: enough to have every class
+# in both parts. molhiv has few positive molecules; of zinc these are all with so many edges, some of them in each part.
+_QUICK = (60, 64)
+_QUICK_OF = {"ogbg-molhiv": (60, 2000), "zinc": (74, 210)}
 
 
 def _small(settings: RunSettings) -> RunSettings:
@@ -101,9 +106,9 @@ def _small(settings: RunSettings) -> RunSettings:
     epochs = max(training.epochs // 20, 1)
     graphs = CATALOG[settings.data].num_graphs if isinstance(settings.data, str) else 1
     if graphs > 1:
-        number = _QUICK_MOLHIV if settings.data == "ogbg-molhiv" else _QUICK_GRAPHS
+        edges, number = _QUICK_OF.get(str(settings.data), _QUICK)
         number = min(number, selection.smallest or graphs)
-        selection = replace(selection, min_edges=selection.min_edges or _QUICK_EDGES, smallest=number)
+        selection = replace(selection, min_edges=selection.min_edges or edges, smallest=number)
     return replace(
         settings,
         task=replace(settings.task, pairs=min(settings.task.pairs, 100)),

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from idgnn.experiments.protocols import PAPER_NETWORK
 from idgnn.graphs.load import load
 from idgnn.identity.ego import ego_networks
 from idgnn.identity.identity_graph import identity_graph
 from idgnn.identity.schedule import RowGraph, Schedule, trimmed, whole
 from idgnn.models.predictor import Predictor, make_predictor
 from idgnn.models.prepared import Prepared
-from idgnn.models.settings import ModelSettings
 
 LAYERS = 3
 _DRAWS = 20  # the ego networks of CiteSeer have from 1 to hundreds of nodes
@@ -81,7 +81,8 @@ def num_states(ready: Prepared) -> int:
 
 def _network(identity: Any, in_channels: int, device: str) -> Predictor:
     torch.manual_seed(0)
-    return make_predictor(ModelSettings(conv="gcn", identity=identity), "node", in_channels, 2, None).to(device)
+    settings = replace(PAPER_NETWORK, conv="gcn", identity=identity)
+    return make_predictor(settings, "node", in_channels, 2, None).to(device)
 
 
 def _full(model: Predictor, graph: Data, roots: Tensor, ego: bool) -> Prepared:

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from idgnn.identity.queries import Queries
 from idgnn.identity.walk_counts import walk_counts
 from idgnn.models.budget import match_budget, num_parameters
 from idgnn.models.heads import PairHead
@@ -48,12 +47,15 @@ class WalkEncoder(IDGNN):
 class WalkPredictor(Predictor):
     """Reads the embeddings of two nodes and the walks between them, side by side, through the MLP of ID-GNN-Fast."""
 
+    encoder_class = WalkEncoder
+
     def __init__(self, num_outputs: int, encoder: dict[str, Any], pair_hidden: int = 256) -> None:
-        super().__init__("pair", num_outputs, encoder)
+        super().__init__("pair", num_outputs, encoder, pair_hidden)
         self.settings = {"num_outputs": num_outputs, "encoder": encoder, "pair_hidden": pair_hidden}
-        self.encoder = WalkEncoder(**encoder)
-        width = self.encoder.pair_channels + self.encoder.cycle_length
-        self.head = PairHead(width, num_outputs, pair_hidden)
+
+    def make_head(self, num_outputs: int, pair_hidden: int | None) -> PairHead:
+        """As :meth:`idgnn.models.predictor.Predictor.make_head`, for embeddings and counts side by side."""
+        return PairHead(self.pair_channels + self.encoder.cycle_length, num_outputs, pair_hidden)
 
     def forward(self, ready: Prepared, graph: Tensor, num_graphs: int) -> Tensor:
         """As :meth:`idgnn.models.predictor.Predictor.forward`."""
@@ -71,8 +73,7 @@ def build_walks(settings: RunSettings, problem: Problem) -> WalkPredictor:
         )
 
     def network(width: int) -> WalkPredictor:
-        plain = make_predictor(replace(model, width=width), "pair", problem.in_channels, outputs, problem.edge_dim)
-        return WalkPredictor(outputs, plain.settings["encoder"])
+        return WalkPredictor(outputs, model.encoder("pair", problem.in_channels, width, problem.edge_dim).as_dict())
 
     if model.width is not None:
         return network(model.width)
@@ -90,39 +91,7 @@ def pair_budget(settings: ModelSettings, in_channels: int, num_outputs: int) -> 
         return num_parameters(make_predictor(gcn, "node", in_channels, num_outputs, None))
 
 
-class BothEncoder(IDGNN):
-    r"""ID-GNN-Full that answers a pair (u, v) by :math:`\mathbf{h}_{u|v}` and :math:`\mathbf{h}_{v|u}` side by side.
-
-    Both come from one identity graph: twice as many queries, of which those of one color share their rows.
-    """
-
-    def prepare(  # type: ignore[override]
-        self, x: Tensor, edge_index: Tensor, *, queries: Tensor | None = None, **edge: Any
-    ) -> Prepared:
-        """As :meth:`idgnn.IDGNN.prepare`, for pairs `[2, queries]`."""
-        if queries is None or queries.dim() != 2:
-            raise ValueError("both directions of pairs are read, expected queries of shape [2, num_pairs].")
-        both = torch.cat([queries, queries.flip(0)], dim=1)
-        ready = super().prepare(x, edge_index, queries=both, **edge)
-        ahead, back = torch.arange(both.size(1), device=both.device).chunk(2)  # positions among the answers
-        return replace(ready, read=Queries(ahead, back))
-
-
-class BothPredictor(Predictor):
-    """One linear layer on the mean of both embeddings, which is the mean of its two predictions."""
-
-    def __init__(self, num_outputs: int, encoder: dict[str, Any]) -> None:
-        super().__init__("pair", num_outputs, encoder)
-        self.settings = {"num_outputs": num_outputs, "encoder": encoder}
-        self.encoder = BothEncoder(**encoder)
-
-    def forward(self, ready: Prepared, graph: Tensor, num_graphs: int) -> Tensor:
-        """As :meth:`idgnn.models.predictor.Predictor.forward`."""
-        ahead, back = self.encoder.run(ready).chunk(2, dim=-1)
-        return self.head((ahead + back) / 2)
-
-
-def build_both_directions(settings: RunSettings, problem: Problem) -> BothPredictor:
+def build_both_directions(settings: RunSettings, problem: Problem) -> Predictor:
     """The network of these settings; its parameters are those of ID-GNN-Full, so the width is the same."""
     model, outputs = settings.model, problem.objective.num_outputs
     if problem.level != "pair" or model.identity != "full":
@@ -130,5 +99,4 @@ def build_both_directions(settings: RunSettings, problem: Problem) -> BothPredic
             f"the task is about a {problem.level} and identity is {model.identity!r}, expected a task on pairs and "
             "'full': both directions of a conditional embedding are read."
         )
-    full = make_predictor(model, "pair", problem.in_channels, outputs, problem.edge_dim)
-    return BothPredictor(outputs, full.settings["encoder"])
+    return make_predictor(replace(model, symmetric=True), "pair", problem.in_channels, outputs, problem.edge_dim)

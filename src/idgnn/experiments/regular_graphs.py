@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import global_add_pool
 
-from idgnn.experiments.measured_tables import LAYERS
+from idgnn.experiments.tables.table1 import LAYERS
 from idgnn.graphs.synthetic import random_regular
 from idgnn.identity.checks import edges_of
 from idgnn.identity.cycle_counts import cycle_counts

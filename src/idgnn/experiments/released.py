@@ -75,11 +75,16 @@ class ReleasedGraphHead(nn.Module):
 class ReleasedPredictor(Predictor):
     """A network of the released code; pairs are read by one linear layer, whether they have two embeddings or one."""
 
+    encoder_class = ReleasedEncoder
+
     def __init__(self, level: Level, num_outputs: int, encoder: dict[str, Any]) -> None:
         super().__init__(level, num_outputs, encoder, pair_hidden=None)
-        self.encoder = ReleasedEncoder(**encoder)
-        if level == "graph":
-            self.head = ReleasedGraphHead(encoder["hidden_channels"], num_outputs)
+
+    def make_head(self, num_outputs: int, pair_hidden: int | None) -> nn.Module:
+        """As :meth:`idgnn.models.predictor.Predictor.make_head`."""
+        if self.level == "graph":
+            return ReleasedGraphHead(self.width, num_outputs)
+        return super().make_head(num_outputs, pair_hidden)
 
 
 def build_released(settings: RunSettings, problem: Problem) -> ReleasedPredictor:

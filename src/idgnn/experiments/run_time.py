@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from idgnn.experiments.measured_tables import RUN_TIME_COLUMNS, RUN_TIME_ROWS
+from idgnn.experiments.protocols import PAPER_NETWORK
+from idgnn.experiments.tables.table4 import CONTENDERS, PASSES
 from idgnn.graphs.load import load
 from idgnn.identity.ego import ego_networks
 from idgnn.identity.schedule import whole
 from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import Predictor, make_predictor
 from idgnn.models.prepared import Prepared
-from idgnn.models.settings import ModelSettings
 from idgnn.tasks.labeled_queries import labeled_queries
 from idgnn.tasks.objective import Classes
 from idgnn.tasks.query_set import QuerySet, stack
@@ -53,9 +53,9 @@ def measure_run_time(arguments: Mapping[str, int | str], seed: int, device: str)
     objective = Classes(int(part.target.max()) + 1)
     models: dict[str, Predictor] = {}
     calls: dict[str, Call] = {}
-    for name in RUN_TIME_ROWS:
+    for name in CONTENDERS:
         torch.manual_seed(seed)
-        settings = ModelSettings(conv="gcn", identity=_IDENTITY[name])
+        settings = replace(PAPER_NETWORK, conv="gcn", identity=_IDENTITY[name])
         model = make_predictor(settings, "graph", part.x.size(1), objective.num_outputs, None).to(device)
         models[name], calls[name] = model, _call(model, _ready(model, part, ego=name.endswith("-ego")), part, objective)
     result: dict[str, Any] = {
@@ -65,7 +65,7 @@ def measure_run_time(arguments: Mapping[str, int | str], seed: int, device: str)
         "num_parameters": {name: num_parameters(model) for name, model in models.items()},
         "width": {name: model.settings["encoder"]["hidden_channels"] for name, model in models.items()},
     }
-    for column in RUN_TIME_COLUMNS:
+    for column in PASSES:
         backward = column != "forward"
         result[column] = _figures(_take_turns(calls, backward, rounds, device))
         if device.startswith("cuda"):

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
-from functools import cache
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache, cached_property
 from typing import Any, Literal
 
 from idgnn.choices import Protocol
+from idgnn.experiments.peers.settings import PeerSettings
 from idgnn.graphs.catalog import find
 from idgnn.graphs.raw_files import expected
-from idgnn.training.run_settings import RunSettings
+from idgnn.graphs.sources import PATHS, Selection
+from idgnn.models.settings import ModelSettings
+from idgnn.tasks.task_settings import TaskSettings
+from idgnn.training.run_settings import RunSettings, TrainOptions
 
-Variant = Literal["idgnn", "released", "walks", "both-directions", "pgnn"]
+Variant = Literal["idgnn", "released", "walks", "both-directions", "pgnn", "pgnn-original", "root", "copy-sum"]
 """Which network: the library's, that of the released code, ID-GNN-Fast with walk counts of pairs, ID-GNN-Full with both
-directions of a pair averaged, P-GNN."""
+directions of a pair averaged, P-GNN with fixed anchors, P-GNN as its authors have it, those of the expressiveness table
+that read the root or the sum over its copy. :data:`idgnn.experiments.networks.NETWORKS` has their builders."""
 
 GENERATED = {
     "ScaleFree": "9a626ef502ff",
@@ -41,12 +46,24 @@ class TrainJob:
 class MeasureJob:
     """Count or time something: which function does it, and its arguments."""
 
-    name: Literal["regular-graphs", "run-time", "memory"]
+    name: Literal["regular-graphs", "run-time", "memory", "graph8c"]
     arguments: tuple[tuple[str, int | str], ...] = ()
     seed: int = 0
 
 
-Job = TrainJob | MeasureJob
+@dataclass(frozen=True)
+class PeerJob:
+    """Train one of the peers of Table 6 on all folds of a dataset at once.
+
+    There is one job and one record for all folds; `fold` is the one that a cell reads from it.
+    """
+
+    settings: PeerSettings
+    fold: int = 0
+    seed: int = 0
+
+
+Job = TrainJob | MeasureJob | PeerJob
 
 
 @dataclass(frozen=True)
@@ -60,10 +77,19 @@ class Spec:
     seed: int
     job: Job
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Equal for equal jobs, on every machine and in every process."""
         return key_of(self.job)
+
+    def record(self, records: Mapping[str, RunRecord]) -> RunRecord | None:
+        """Its record, of a peer the part of its fold, in the form of a run on this fold alone."""
+        found = records.get(self.key)
+        if not isinstance(self.job, PeerJob) or found is None or found.result is None:
+            return found
+        shared = {name: value for name, value in found.result.items() if name != "folds"}
+        folds = found.result["folds"]
+        return replace(found, result={**shared, **folds[self.job.fold]}) if self.job.fold < len(folds) else None
 
     @property
     def name(self) -> str:
@@ -77,7 +103,8 @@ class RunRecord:
 
     For training, `result` holds `"valid"` (and `"test"`): the metrics at the last epoch; `"best"`: the epoch with the
     best validation score and its metrics; `"curve"`: `[epoch, loss, validation score]` of every evaluated epoch;
-    `"metric"`, `"num_parameters"`, `"width"`. For measurements, what the measurement returns.
+    `"metric"`, `"num_parameters"`, `"width"`. For peers, what :func:`idgnn.experiments.peers.training.train_folds`
+    returns, of which :meth:`Spec.record` takes one fold; for measurements, what the measurement returns.
     """
 
     key: str
@@ -104,9 +131,12 @@ def key_of(job: Job) -> str:
 
 
 def job_as_dict(job: Job) -> dict[str, Any]:
-    """As plain values. Defaults are left out, so that an option added later changes no key."""
+    """As plain values. Options at their values in :data:`FIRST_DEFAULTS` are left out: neither an option that is added
+    later nor another default changes the key of a job."""
     if isinstance(job, MeasureJob):
         made: dict[str, Any] = {"measure": job.name, "arguments": dict(job.arguments), "seed": job.seed}
+    elif isinstance(job, PeerJob):
+        made = {"peer": _changed(job.settings), "seed": job.seed}
     else:
         settings = job.settings
         training = {name: value for name, value in _changed(settings.training).items() if name not in _WHERE_IT_RUNS}
@@ -124,7 +154,7 @@ def job_as_dict(job: Job) -> dict[str, Any]:
 
 def dataset_of(job: Job) -> str | None:
     """The dataset that a job reads by its name, if any; an unknown name is an error."""
-    data = dict(job.arguments).get("dataset") if isinstance(job, MeasureJob) else job.settings.data
+    data = _data_of(job)
     return find(data).name if isinstance(data, str) else None
 
 
@@ -139,13 +169,19 @@ def data_version(job: Job) -> str:
     """
     if isinstance(job, TrainJob) and not isinstance(job.settings.data, str):
         files = job.settings.data
-        paths = [path for path in (files.edges, files.nodes, files.graphs) if path is not None]
+        paths = [path for path in (getattr(files, name) for name in PATHS) if path is not None]
         files_below = [each for path in paths for each in (sorted(path.rglob("*")) if path.is_dir() else [path])]
         return checksum(each.read_bytes() for each in files_below if each.is_file())
     if isinstance(job, MeasureJob) and job.name == "regular-graphs":
         return GENERATED["random-regular"]
-    data = dict(job.arguments).get("dataset", "") if isinstance(job, MeasureJob) else job.settings.data
-    return _version_of(str(data))
+    return _version_of(str(_data_of(job) or ""))
+
+
+def _data_of(job: Job) -> Any:
+    """The name of the dataset, or the files."""
+    if isinstance(job, MeasureJob):
+        return dict(job.arguments).get("dataset")
+    return job.settings.dataset if isinstance(job, PeerJob) else job.settings.data
 
 
 @cache
@@ -167,9 +203,90 @@ def checksum(parts: Iterable[bytes]) -> str:
     return found.hexdigest()[:12]
 
 
+FIRST_DEFAULTS: dict[type, dict[str, Any]] = {
+    TaskSettings: {
+        "split": "random",
+        "valid": 0.2,
+        "test": 0.0,
+        "folds": 10,
+        "fold": 0,
+        "inner": 0.0,
+        "error": "squared",
+        "patterns": (),
+        "bins": 10,
+        "pairs": 1000,
+        "cutoff": 4,
+        "supervision": 0.2,
+        "metric": None,
+        "class_weights": "none",
+    },
+    ModelSettings: {
+        "conv": "gcn",
+        "identity": "full",
+        "color": "message",
+        "aggr": "max",
+        "heads": 1,
+        "cycle_length": 10,
+        "cycle_scale": "log",
+        "dropout": 0.0,
+        "layers": None,
+        "width": None,
+        "budget": 256,
+        "pair_head": "paper",
+        "symmetric": False,
+    },
+    TrainOptions: {
+        "epochs": 100,
+        "batch_size": 128,
+        "query_batch_size": None,
+        "fanout": (),
+        "workers": 0,
+        "lr": 0.01,
+        "schedule": "cosine",
+        "weight_decay": 5e-4,
+        "keep": "last",
+        "eval_every": 1,
+        "reestimate_batchnorm": False,
+        "device": "auto",
+        "precision": "float32",
+        "reshuffle_every": 1,
+        "cuda_graphs": False,
+        "compile": False,
+    },
+    Selection: {"min_nodes": 0, "min_edges": 0, "smallest": None},
+    PeerSettings: {
+        "batches": "shuffled",
+        "steps": None,
+        "loss": "mean",
+        "schedule": "step",
+        "decay": 1.0,
+        "every": 20,
+        "min_lr": 0.0,
+        "validate": False,
+        "width": 64,
+        "dropout": 0.0,
+        "pool": "sum",
+        "pattern": "cycle",
+        "pattern_size": 6,
+        "neighbors": "malkin",
+        "precision": "float32",
+        "folds": 10,
+    },
+}
+"""The defaults when the first records were written, and of options that came later the values that change nothing.
+
+Keys are made with them, so entries are added and never changed, whatever the defaults become. The name of a task has
+none: it is always part of a key."""
+
+
 def _changed(settings: Any) -> dict[str, Any]:
-    return {
-        each.name: getattr(settings, each.name)
-        for each in fields(settings)
-        if getattr(settings, each.name) != each.default
-    }
+    first = FIRST_DEFAULTS[type(settings)]
+    values = {each.name: getattr(settings, each.name) for each in fields(settings)}
+    return {name: value for name, value in values.items() if name not in first or value != first[name]}
+
+
+def recorded_settings(job: dict[str, Any]) -> RunSettings:
+    """The settings of a training that :func:`job_as_dict` described, on a dataset by name."""
+    kinds = {"task": TaskSettings, "model": ModelSettings, "training": TrainOptions, "selection": Selection}
+    made: dict[str, Any] = {name: kind(**{**FIRST_DEFAULTS[kind], **job[name]}) for name, kind in kinds.items()}
+    return RunSettings(job["train"], **made, seed=job["seed"])

@@ -15,8 +15,12 @@ _STRUCTURE: tuple[TaskName, ...] = ("node-clustering", "graph-clustering", *_PAI
 
 _TU = "Morris et al., TUDataset: A collection of benchmark datasets for learning with graphs, 2020"
 _PLANETOID = "Yang, Cohen, Salakhutdinov, Revisiting semi-supervised learning with graph embeddings, ICML 2016"
+_FOLDS = "Zhang, Cui, Neumann, Chen, An end-to-end deep learning architecture for graph classification, AAAI 2018"
 _IDGNN = "You, Gomes-Selman, Ying, Leskovec, Identity-aware graph neural networks, AAAI 2021"
 _HOLME_KIM = "Holme, Kim, Growing scale-free networks with tunable clustering, Phys. Rev. E 65, 2002"
+_CHEN = "Chen, Chen, Villar, Bruna, Can graph neural networks count substructures?, NeurIPS 2020"
+_ZINC = "Irwin et al., ZINC, J. Chem. Inf. Model. 52, 2012; Dwivedi et al., Benchmarking graph neural networks, 2020"
+_GRAPH8C = "McKay, Piperno, Practical graph isomorphism II, 2014; Balcilar et al., Breaking the limits, ICML 2021"
 _WATTS_STROGATZ = "Watts, Strogatz, Collective dynamics of small-world networks, Nature 393, 1998"
 
 
@@ -33,7 +37,9 @@ class CatalogEntry:
     citation: str
     folder: str | None = None
     """The folder of its raw files below that of all datasets; `None` for generated datasets."""
-    group: Literal["synthetic", "tu", "planetoid", "molhiv", "released"] = "synthetic"
+    group: Literal["synthetic", "tu", "planetoid", "molhiv", "released", "folds", "counting", "zinc", "graph6"] = (
+        "synthetic"
+    )
     """Which reader reads it."""
 
 
@@ -47,6 +53,16 @@ def _planetoid(name: str) -> CatalogEntry:
     source = "https://github.com/kimiyoung/planetoid/raw/master/data"
     tasks: tuple[TaskName, ...] = ("node-classification", "link-prediction")
     return CatalogEntry(name, "one graph", 1, tasks, source, _PLANETOID, f"Planetoid/{name}/raw", "planetoid")
+
+
+def _folds(name: str, num_graphs: int, structure: tuple[TaskName, ...]) -> CatalogEntry:
+    """A dataset in the order and with the 10 folds that PPGN, IGN and GSN report on.
+
+    Its name ends in `-folds`: MUTAG and PTC are in another order than in TUDataset, and PTC has its hydrogens.
+    """
+    source = f"https://github.com/muhanzhang/pytorch_DGCNN/raw/master/data/{name}"
+    tasks: tuple[TaskName, ...] = ("graph-classification", *structure)
+    return CatalogEntry(f"{name}-folds", "many graphs", num_graphs, tasks, source, _FOLDS, f"TU_10fold/{name}", "folds")
 
 
 def _released(name: str, num_graphs: int) -> CatalogEntry:
@@ -65,6 +81,9 @@ CATALOG: dict[str, CatalogEntry] = {
         _tu("COX2", 467, _PAIRS),
         _tu("MUTAG", 188, _PAIRS),
         _tu("PTC_MR", 344, _PAIRS),
+        _folds("MUTAG", 188, _PAIRS),
+        _folds("PTC", 344, _PAIRS),
+        _folds("PROTEINS", 1113, _STRUCTURE),
         _planetoid("Cora"),
         _planetoid("CiteSeer"),
         CatalogEntry(
@@ -81,6 +100,36 @@ CATALOG: dict[str, CatalogEntry] = {
         _released("ws", 100),
         _released("ba500", 500),
         _released("ws500", 500),
+        CatalogEntry(
+            "counting",
+            "many graphs",
+            5000,
+            ("node-counting", "graph-counting"),
+            "random regular graphs with edges removed, as arrays in expressive/counting/counting.npz",
+            _CHEN,
+            "expressive/counting",
+            "counting",
+        ),
+        CatalogEntry(
+            "zinc",
+            "many graphs",
+            12000,
+            ("graph-regression",),
+            "validation and test molecules of ZINC-12k and other training molecules, as arrays in expressive/zinc",
+            _ZINC,
+            "expressive/zinc",
+            "zinc",
+        ),
+        CatalogEntry(
+            "graph8c",
+            "many graphs",
+            11117,
+            _STRUCTURE,
+            "all connected graphs with 8 nodes, in expressive/graph8c/graph8c.g6",
+            _GRAPH8C,
+            "expressive/graph8c",
+            "graph6",
+        ),
     )
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -29,6 +29,11 @@ class Dataset:
     """How the columns of files became numbers; `None` for graphs that do not come from files."""
     provided_split: Mapping[str, Tensor] = field(default_factory=dict)
     """Ids of graphs for `"train"`, `"valid"`, `"test"`, if the dataset comes with a split."""
+    provided_folds: Sequence[Mapping[str, Tensor]] = ()
+    """The same for each fold, if the dataset comes with folds."""
+
+    headers: Mapping[str, bool] = field(default_factory=dict)
+    """For each table of text, by the name of its file, whether its first row names the columns."""
 
     def __len__(self) -> int:
         return len(self.graphs)
@@ -56,8 +61,8 @@ def select(dataset: Dataset, *, min_nodes: int = 0, min_edges: int = 0, smallest
 
     With `smallest`, that many of them: those with fewest edges, smallest first, ties by index. If fewer graphs have
     `min_edges`, the first of the other graphs complete the number, as in the authors' code: on ENZYMES, where 31 graphs
-    have 200 edges, these are the 31 and the first 69 of the others. A split that comes with the dataset keeps those of
-    its graphs that remain.
+    have 200 edges, these are the 31 and the first 69 of the others. A split or folds that come with the dataset keep
+    those of their graphs that remain.
 
     Example:
         >>> from idgnn.graphs.synthetic import random_regular
@@ -84,10 +89,15 @@ def select(dataset: Dataset, *, min_nodes: int = 0, min_edges: int = 0, smallest
             f"{int(nodes.max()) if len(dataset) else 0} and {int(edges.max()) if len(dataset) else 0}. Choose smaller "
             "numbers."
         )
+
+    def renumbered(split: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {part: _renumbered(ids, chosen, len(dataset)) for part, ids in split.items()}
+
     return replace(
         dataset,
         graphs=[dataset.graphs[each] for each in chosen.tolist()],
-        provided_split={part: _renumbered(ids, chosen, len(dataset)) for part, ids in dataset.provided_split.items()},
+        provided_split=renumbered(dataset.provided_split),
+        provided_folds=tuple(renumbered(fold) for fold in dataset.provided_folds),
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 from torch_geometric.io import read_planetoid_data, read_tu_data
 from torch_geometric.utils import to_undirected
@@ -17,6 +18,7 @@ from torch_geometric.utils import to_undirected
 from idgnn.graphs.cache import cache_key, cached
 from idgnn.graphs.catalog import CatalogEntry, find
 from idgnn.graphs.dataset import Dataset
+from idgnn.graphs.expressive import read_counting, read_expressive_split, read_graph6, read_zinc
 from idgnn.graphs.raw_files import RawFiles, ensure
 from idgnn.graphs.synthetic import scale_free, small_world
 
@@ -51,8 +53,10 @@ def _benchmark(entry: CatalogEntry, verify: bool) -> Dataset:
 
     TU sets: `x` is the one-hot node label (no continuous attributes), `edge_attr` the one-hot edge label where there is
     one, `y` `[1]` the class. Cora, CiteSeer: `x` the 0/1 features, `y` `[num_nodes]` the classes, and the public split
-    as `train_mask`, `val_mask`, `test_mask`. ogbg-molhiv: see :func:`read_molhiv`. The released synthetic graphs: `x`
-    is ones `[num_nodes, 1]`.
+    as `train_mask`, `val_mask`, `test_mask`. ogbg-molhiv: see :func:`read_molhiv`. counting, zinc, graph8c: see
+    :mod:`idgnn.graphs.expressive`. The released synthetic graphs: `x` is ones `[num_nodes, 1]`. Those with published
+    folds: `x` has a column for each number up to the largest label, also for numbers that no node has, as PPGN and IGN
+    have it.
     """
     files = ensure(entry)
     checksums = files.checksums()
@@ -67,12 +71,27 @@ def _benchmark(entry: CatalogEntry, verify: bool) -> Dataset:
                 return [_read_planetoid(folder, entry.name)]
             case "molhiv":
                 return read_molhiv(folder)
+            case "folds":
+                return _read_neighbor_lists(folder / f"{folder.name}.txt")
+            case "counting":
+                return read_counting(folder)
+            case "zinc":
+                return read_zinc(folder)
+            case "graph6":
+                return read_graph6(folder / f"{entry.name}.g6")
             case _:
                 return _read_released(folder / "synthetic_graphs.npz", entry.name)
 
     graphs = cached(cache_key(entry.name, *sorted(checksums.items())), read)
-    split = read_molhiv_split(folder) if entry.group == "molhiv" else {}
-    return Dataset(entry.name, graphs, provided_split=split)
+    folds = _read_folds(folder / "10fold_idx") if entry.group == "folds" else ()
+    return Dataset(entry.name, graphs, provided_split=_read_split(entry, folder), provided_folds=folds)
+
+
+def _read_split(entry: CatalogEntry, folder: Path) -> dict[str, Tensor]:
+    """The split that comes with a dataset of many graphs, if one does."""
+    if entry.group == "molhiv":
+        return read_molhiv_split(folder)
+    return read_expressive_split(folder) if entry.group in ("counting", "zinc") else {}
 
 
 def _check_files(entry: CatalogEntry, files: RawFiles, checksums: dict[str, str], verify: bool) -> None:
@@ -129,6 +148,37 @@ def _read_released(path: Path, name: str) -> list[Data]:
         Data(x=torch.ones(nodes, 1), edge_index=to_undirected(each.t().contiguous(), num_nodes=nodes))
         for nodes, each in zip(num_nodes, edges.split(ptr.diff().tolist()), strict=True)
     ]
+
+
+def _read_neighbor_lists(path: Path) -> list[Data]:
+    """One text of whole numbers: the number of graphs; of each graph its nodes and its class; of each node its label,
+    its degree, and its neighbors. Classes are numbered from 0 in their order."""
+    numbers = iter(np.array(path.read_text(encoding="ascii").split(), dtype=np.int64).tolist())
+    labels, edges, classes = [], [], []
+    for _ in range(next(numbers)):
+        num_nodes = next(numbers)
+        classes.append(next(numbers))
+        label, edge = [], []
+        for node in range(num_nodes):
+            label.append(next(numbers))
+            edge += [(node, next(numbers)) for _ in range(next(numbers))]
+        labels.append(torch.tensor(label))
+        edges.append(torch.tensor(edge, dtype=torch.long).view(-1, 2).t().contiguous())
+    width = max(int(label.max()) for label in labels) + 1
+    y = torch.tensor(classes).unique(return_inverse=True)[1]
+    return [
+        Data(x=one_hot(label, width).float(), edge_index=edge, y=y[i : i + 1])
+        for i, (label, edge) in enumerate(zip(labels, edges, strict=True))
+    ]
+
+
+def _read_folds(folder: Path) -> tuple[dict[str, Tensor], ...]:
+    """The ids of the graphs of each published fold; a few graphs are held out in none."""
+
+    def ids(name: str) -> Tensor:
+        return torch.tensor([int(line) for line in (folder / name).read_text(encoding="ascii").split()])
+
+    return tuple({"train": ids(f"train_idx-{i}.txt"), "valid": ids(f"test_idx-{i}.txt")} for i in range(1, 11))
 
 
 def read_molhiv(folder: Path) -> list[Data]:

@@ -16,6 +16,16 @@ from pathlib import Path
 
 from idgnn.graphs.catalog import CatalogEntry, find
 
+_SET_DATA = "Set IDGNN_DATA to the folder that holds them"
+_NOT_OFFERED = {
+    "released": "the authors released pickles, of which this file holds the plain arrays. "
+    f"{_SET_DATA}, or use ScaleFree or SmallWorld, which are generated.",
+    "counting": f"the counts were computed for this project. {_SET_DATA}.",
+    "zinc": f"its training molecules were drawn for this project. {_SET_DATA}.",
+    "graph6": f"it is one plain file of a larger archive. {_SET_DATA}.",
+}
+"""Why the files of a group cannot be downloaded, and what to do."""
+
 
 @dataclass(frozen=True)
 class RawFiles:
@@ -101,11 +111,10 @@ def ensure(entry: CatalogEntry) -> RawFiles:
     if found is not None:
         return found
     looked = " and ".join(map(str, roots()))
-    if entry.group == "released":
+    if entry.group in _NOT_OFFERED:
         raise ValueError(
             f"the files of {entry.name} ({', '.join(expected(entry))}) are not in {looked}, and they cannot be "
-            "downloaded: the authors released pickles, of which this file holds the plain arrays. Set IDGNN_DATA to "
-            "the folder that holds them, or use ScaleFree or SmallWorld, which are generated."
+            f"downloaded: {_NOT_OFFERED[entry.group]}"
         )
     try:
         _download(entry, download_root())
@@ -135,9 +144,9 @@ def _download(entry: CatalogEntry, root: Path) -> None:
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root, suffix=".part") as temporary:
         folder = Path(temporary)
-        if entry.group == "planetoid":
+        if entry.group in ("planetoid", "folds"):  # file by file
             for each in names:
-                download_url(f"{entry.source}/{Path(each).name}", str(folder), log=False)
+                download_url(f"{entry.source}/{each.removeprefix(f'{entry.folder}/')}", str(folder), log=False)
         else:
             archive = download_url(entry.source, str(folder), log=False)
             extract_zip(archive, str(folder), log=False)

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from idgnn.graphs.sources import Missing
+
 
 @dataclass(frozen=True)
 class ColumnSchema:
@@ -21,11 +23,20 @@ class ColumnSchema:
     categories: tuple[str, ...] | None = None
     mean: float = 0.0
     scale: float = 1.0
+    missing: Missing = "error"
+    """What becomes of a number that is not there; `indicator` adds a second number, 1 where it is not there."""
 
     @property
     def width(self) -> int:
         """How many numbers it becomes."""
-        return 1 if self.categories is None else len(self.categories)
+        if self.categories is not None:
+            return len(self.categories)
+        return 2 if self.missing == "indicator" else 1
+
+    @property
+    def read_width(self) -> int:
+        """How many numbers it is before the mean is known: where one may be replaced by the mean, a second says so."""
+        return 2 if self.categories is None and self.missing in ("mean", "indicator") else self.width
 
 
 @dataclass(frozen=True)
@@ -37,7 +48,7 @@ class Schema:
     label: ColumnSchema | None = None
     """The label: its categories are the classes, in the order of their numbers; without any it is a quantity."""
     label_of: str | None = None
-    """`"node"` or `"graph"`: what has the label."""
+    """`"node"`, `"graph"` or `"pair"`: what has the label."""
     weighted: bool = False
     """Whether the edges have a column `weight`, which becomes `edge_weight`."""
     directed: bool = False
@@ -70,8 +81,8 @@ def fit_standardization(schema: Schema, x: Tensor, edge_attr: Tensor | None) -> 
 
     Args:
         schema: the schema that the features were read with.
-        x: node features of the training part `[nodes, sum of the widths]`.
-        edge_attr: edge features of the training part `[edges, sum of the widths]`, if there are any.
+        x: node features of the training part `[nodes, sum of the read widths]`.
+        edge_attr: edge features of the training part `[edges, sum of the read widths]`, if there are any.
     """
     node = _fitted(schema.node, x) if schema.node else schema.node
     edge = schema.edge if edge_attr is None else _fitted(schema.edge, edge_attr)
@@ -79,26 +90,36 @@ def fit_standardization(schema: Schema, x: Tensor, edge_attr: Tensor | None) -> 
 
 
 def standardize(columns: Sequence[ColumnSchema], values: Tensor) -> Tensor:
-    """Features `[rows, sum of the widths]` that are still as in the files, with numbers as `(number - mean) / scale`.
+    """Features `[rows, sum of the widths]` with numbers as `(number - mean) / scale`.
 
-    Networks learn badly from large numbers. Categories stay 0 or 1.
+    `values` are still as in the files: `[rows, sum of the read widths]`. Networks learn badly from large numbers.
+    Categories stay 0 or 1, and a number that is replaced by the mean becomes 0.
     """
-    parts = [
-        part if column.categories is not None else ((part.double() - column.mean) / column.scale).float()
-        for column, part in zip(columns, _split(columns, values), strict=True)
-    ]
+    parts = []
+    for column, part in zip(columns, _split(columns, values), strict=True):
+        if column.categories is None:
+            number = ((part[:, :1].double() - column.mean) / column.scale).float()
+            lacks = part[:, 1:]  # [rows, 0 or 1]
+            if lacks.size(1):
+                number = number.masked_fill(lacks > 0, 0.0)
+            part = torch.cat([number, lacks], dim=1)[:, : column.width]
+        parts.append(part)
     return torch.cat(parts, dim=1)
 
 
 def _fitted(columns: Sequence[ColumnSchema], values: Tensor) -> tuple[ColumnSchema, ...]:
-    """Mean and scale of each column of numbers; the scale of numbers that are all equal is 1."""
+    """Mean and scale of the numbers that are there; the scale of numbers that are all equal is 1."""
     fitted = []
     for column, part in zip(columns, _split(columns, values.double()), strict=True):
-        if column.categories is None and part.numel():
-            column = replace(column, mean=part.mean().item(), scale=part.std(correction=0).item() or 1.0)
+        if column.categories is not None or not part.numel():
+            fitted.append(column)
+            continue
+        known = part[:, 0] if part.size(1) == 1 else part[part[:, 1] == 0, 0]
+        if known.numel():
+            column = replace(column, mean=known.mean().item(), scale=known.std(correction=0).item() or 1.0)
         fitted.append(column)
     return tuple(fitted)
 
 
 def _split(columns: Sequence[ColumnSchema], values: Tensor) -> tuple[Tensor, ...]:
-    return values.split([column.width for column in columns], dim=1)
+    return values.split([column.read_width for column in columns], dim=1)

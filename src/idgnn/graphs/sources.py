@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal, get_args
+
+from idgnn.choices import check_choices
+
+Missing = Literal["error", "mean", "zero", "indicator"]
+TableName = Literal["edges", "nodes", "graphs", "labeled_pairs"]
+PATHS = ("edges", "nodes", "graphs", "labeled_pairs")
 
 
 @dataclass(frozen=True)
@@ -19,8 +26,10 @@ class FileSource:
     """A table of nodes: the node in the first column, or one called `id`, `node` or `name`; the others are features."""
     graphs: Path | None = None
     """A table of graphs: the graph in the first column, or in one called `graph` or `id`; another may be the label."""
+    labeled_pairs: Path | None = None
+    """A table of pairs of nodes: source, target, graph if there are many, and the label that is predicted."""
     label: str | None = None
-    """The column that is predicted: of the nodes, or of the graphs."""
+    """The column that is predicted: of the nodes, of the graphs, or of the pairs."""
     directed: bool = False
     """Whether edges have one direction; otherwise every edge is read in both."""
     ignore: tuple[str, ...] = ()
@@ -28,8 +37,21 @@ class FileSource:
     categorical: tuple[str, ...] = ()
     """The features that are categories although they are written as numbers; text always is."""
 
+    missing: Missing = "error"
+    """A number that is not there: refused, replaced by the mean of the training part or by zero, or replaced by the
+    mean with a further feature that says so."""
+    header: tuple[TableName, ...] = ()
+    """The tables whose first row names the columns; it is detected by default. `True` stands for all of them."""
+    no_header: tuple[TableName, ...] = ()
+    """The tables whose first row does not name the columns. `True` stands for all of them."""
+
     def __post_init__(self) -> None:
-        for name in ("edges", "nodes", "graphs"):
+        for name in ("header", "no_header"):
+            given = getattr(self, name)
+            object.__setattr__(self, name, get_args(TableName) if given is True else tuple(given or ()))
+        check_choices(self)
+        _check_tables(self.header, self.no_header)
+        for name in PATHS:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, Path(getattr(self, name)))
         for name in ("ignore", "categorical"):
@@ -37,8 +59,17 @@ class FileSource:
 
     def absolute(self) -> FileSource:
         """The same files by absolute paths."""
-        paths = {name: getattr(self, name) for name in ("edges", "nodes", "graphs")}
+        paths = {name: getattr(self, name) for name in PATHS}
         return replace(self, **{name: None if path is None else path.absolute() for name, path in paths.items()})
+
+
+def _check_tables(header: tuple[str, ...], no_header: tuple[str, ...]) -> None:
+    tables = get_args(TableName)
+    for name in (*header, *no_header):
+        if name not in tables:
+            raise ValueError(f"header names the table {name!r}, expected one of {', '.join(tables)}.")
+    if both := set(header) & set(no_header):
+        raise ValueError(f"{', '.join(sorted(both))} cannot be with and without a header. Leave one of the two out.")
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from torch_geometric.data import Data
 
 from idgnn.graphs.dataset import Dataset
 
-_PARTS = ("train", "valid", "test")
+_PARTS = ("train", "valid", "test", "ambiguous")  # the last: held out apart, because their labels are not certain
 
 
 @dataclass(frozen=True, eq=False)
 class Split(Mapping[str, Tensor]):
-    """The ids of each part, `"train"`, `"valid"` and maybe `"test"`: no id is in two parts, or twice in one.
+    """The ids of each part, `"train"`, `"valid"` and maybe others: no id is in two parts, or twice in one.
 
     Example:
         >>> split = random_split(10, seed=1)
@@ -99,6 +99,15 @@ def k_fold(labels_or_num: Tensor | int, folds: int = 10, seed: int = 0, stratifi
         Split({"train": (fold != each).nonzero().flatten(), "valid": (fold == each).nonzero().flatten()})
         for each in range(folds)
     ]
+
+
+def provided_fold(dataset: Dataset, folds: int, fold: int) -> Split:
+    """One of the folds that come with the dataset."""
+    if len(dataset.provided_folds) != folds:
+        raise ValueError(
+            f"folds is {folds}, but {dataset.name} comes with {len(dataset.provided_folds)} folds. Use that number."
+        )
+    return Split(dataset.provided_folds[fold])
 
 
 def provided(dataset: Dataset) -> Split:

@@ -57,7 +57,8 @@ def distances(graphs: Sequence[Data], pairs: Sequence[Tensor], cutoff: int) -> l
 def num_repeated_edges(edge_index: Tensor, num_nodes: int) -> int:
     """How many edges repeat an earlier edge with the same ends."""
     source, target = edge_index
-    return source.numel() - torch.unique(source * num_nodes + target).numel()
+    key = (source * num_nodes + target).sort().values
+    return int((key[1:] == key[:-1]).sum())
 
 
 def _stacked(graphs: Sequence[Data]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

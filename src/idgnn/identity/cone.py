@@ -10,9 +10,8 @@ the second half in the ball of radius `floor((K - 1) / 2)` from which a query is
 one of radius `K`, found by two searches that are then continued towards each other. Everything here works on rows
 `(u|v)`, written as one number `color * num_nodes + node`.
 
-A row of a hub has all of the hub's edges, but few of them come from rows of the same color. They are found from
-whichever end is cheaper, and where a node has more edges than its color has rows, by looking each of these rows up
-among the edges: for a star of n nodes that is about n look-ups in place of n^2.
+A row of a hub has all of the hub's edges, but few of them come from rows of the same color. Each edge is looked for
+from its end of lower degree: for a star of n nodes that is about n look-ups in place of n^2.
 """
 
 from __future__ import annotations
@@ -25,7 +24,16 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from idgnn.identity.adjacency import Adjacency, IndexedGraph, contains, group_edges, groups, pointers, spread
+from idgnn.identity.adjacency import (
+    Adjacency,
+    IndexedGraph,
+    contains,
+    find_among,
+    group_edges,
+    groups,
+    pointers,
+    spread,
+)
 from idgnn.identity.queries import Queries
 
 # Neighbors looked at in one go: 2^21 of them take about a hundred MB of index tensors while a part is worked on.
@@ -133,21 +141,20 @@ def find_cone(graph: IndexedGraph, num_layers: int, queries: Queries) -> Cone:
     asked = torch.unique(queries.color * num_nodes + queries.node)
     behind, back = ball(graph.into, asked, (steps - 1) // 2, num_nodes)
     key = torch.unique(torch.cat([reached, behind]))
-    candidates = Cone(key, torch.full_like(key, steps + 1), torch.full_like(key, steps + 1), num_nodes, num_layers)
-    candidates.arrival[torch.searchsorted(key, reached)] = arrival
-    candidates.remaining[torch.searchsorted(key, behind)] = back
-    arrival, remaining = candidates.arrival, candidates.remaining
+    arrival_of, remaining_of = (torch.full_like(key, steps + 1) for _ in range(2))
+    arrival_of[torch.searchsorted(key, reached)] = arrival
+    remaining_of[torch.searchsorted(key, behind)] = back
+    candidates = Cone(key, arrival_of, remaining_of, num_nodes, num_layers)
+    source, target, _ = edges_between(graph, candidates)
     # A route of K steps that is past its middle goes on only where a query is near enough, and so backwards.
     for step in range(steps // 2, steps):
-        sources = (arrival == step).nonzero().flatten()
-        targets = ((arrival > step) & (remaining < steps - step)).nonzero().flatten()
-        arrival[edges_between(graph, candidates, sources, targets)[1]] = step + 1
+        ahead = target[arrival_of.index_select(0, source) == step]
+        arrival_of[ahead[(arrival_of[ahead] > step) & (remaining_of[ahead] < steps - step)]] = step + 1
     for step in range((steps - 1) // 2, steps):
-        targets = (remaining == step).nonzero().flatten()
-        sources = ((remaining > step) & (arrival < steps - step)).nonzero().flatten()
-        remaining[edges_between(graph, candidates, sources, targets)[0]] = step + 1
-    inside = arrival + remaining <= steps
-    return Cone(key[inside], arrival[inside], remaining[inside], num_nodes, num_layers)
+        before = source[remaining_of.index_select(0, target) == step]
+        remaining_of[before[(remaining_of[before] > step) & (arrival_of[before] < steps - step)]] = step + 1
+    inside = arrival_of + remaining_of <= steps
+    return Cone(key[inside], arrival_of[inside], remaining_of[inside], num_nodes, num_layers)
 
 
 def ball(adjacency: Adjacency, start: Tensor, radius: int, num_nodes: int) -> tuple[Tensor, Tensor]:
@@ -167,12 +174,10 @@ def ball(adjacency: Adjacency, start: Tensor, radius: int, num_nodes: int) -> tu
 
 def changed_edges(graph: IndexedGraph, cone: Cone, gradients: bool = True) -> ChangedEdges:
     """Finds them; without `gradients`, `out` is left empty."""
-    parts = []
-    for steps in range(int(cone.arrival.max()) + 1 if cone.arrival.numel() else 1):
-        sources = (cone.arrival == steps).nonzero().flatten()
-        targets = (cone.remaining < cone.num_layers - steps).nonzero().flatten()
-        parts.append(edges_between(graph, cone, sources, targets))
-    source, target, edge = (torch.cat(part) for part in zip(*parts, strict=True))
+    source, target, edge = edges_between(graph, cone)
+    used = cone.arrival.index_select(0, source) + cone.remaining.index_select(0, target) < cone.num_layers
+    if not bool(used.all()):
+        source, target, edge = source[used], target[used], edge[used]
     size = cone.key.numel()
     into = group_edges(target, source, edge, size)
     if not gradients:
@@ -181,52 +186,28 @@ def changed_edges(graph: IndexedGraph, cone: Cone, gradients: bool = True) -> Ch
     return ChangedEdges(into, group_edges(into.neighbor, groups(into.ptr, position.numel()), position, size))
 
 
-def edges_between(graph: IndexedGraph, cone: Cone, sources: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """All edges from the rows `sources` to the rows `targets` (sorted positions) of the same color: the positions of
-    their ends, and their ids, in any order.
+def edges_between(graph: IndexedGraph, cone: Cone) -> tuple[Tensor, Tensor, Tensor]:
+    """All edges between rows of the same color: the positions of their ends, and their ids, in any order.
 
-    A search from a row looks at the smaller of its number of neighbors and the number of rows at the other end, and
-    each color searches from the end where that is less in all.
+    An edge is looked for from its end of lower degree, so that a row of a hub looks at few neighbors.
     """
-    from_source = _Search(graph.out, cone, sources, targets)
-    from_target = _Search(graph.into, cone, targets, sources)
-    cheaper = from_source.work <= from_target.work  # [colors]
-    here, there, edge = from_source.run(graph, cheaper, reverse=False)
-    back, forth, other = from_target.run(graph, ~cheaper, reverse=True)
-    return torch.cat([here, forth]), torch.cat([there, back]), torch.cat([edge, other])
+    out, into = graph.ascending
+    source, target, edge = _found_from(out, cone)
+    if graph.reverse is None:
+        back, forth, other = _found_from(into, cone)
+    else:  # the others are the reverses of these, and self-loops their own
+        pair = (source != target).nonzero().flatten()
+        forth, back = target.index_select(0, pair), source.index_select(0, pair)
+        other = graph.reverse.index_select(0, edge.index_select(0, pair))
+    return torch.cat([source, forth]), torch.cat([target, back]), torch.cat([edge, other])
 
 
-class _Search:
-    """A search from some rows for those of others that they share an edge with."""
-
-    def __init__(self, adjacency: Adjacency, cone: Cone, starts: Tensor, ends: Tensor) -> None:
-        self.adjacency, self.cone, self.starts, self.ends = adjacency, cone, starts, ends
-        number = cone.color_number
-        num_colors = int(number[-1]) + 1 if number.numel() else 0
-        self.color = number.index_select(0, starts)
-        self.ptr = pointers(number.index_select(0, ends), num_colors)  # of the ends of each color
-        self.degree = adjacency.degree_of(cone.node.index_select(0, starts))
-        self.others = self.ptr.diff().index_select(0, self.color)
-        self.work = torch.zeros(num_colors, dtype=torch.double, device=starts.device)
-        self.work.index_add_(0, self.color, torch.minimum(self.degree, self.others).double())
-
-    def run(self, graph: IndexedGraph, chosen: Tensor, reverse: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Start, end and id of each edge of the chosen colors; `reverse`: edges lead from the ends to the starts."""
-        cone, mine = self.cone, chosen.index_select(0, self.color)
-        few = mine & (self.degree <= self.others)
-        start = self.starts[few]
-        owner, position = self.adjacency.expand(cone.node.index_select(0, start))
-        neighbor = self.adjacency.neighbor.index_select(0, position)
-        block = (cone.key - cone.node).index_select(0, start).index_select(0, owner)  # color * num_nodes
-        place, there = contains(cone.key.index_select(0, self.ends), block + neighbor)
-        found = start[owner[there]], self.ends[place[there]], self.adjacency.edge[position[there]]
-
-        many = mine & (self.degree > self.others)
-        owner, position = spread(self.ptr[self.color[many]], self.others[many])
-        start, end = self.starts[many].index_select(0, owner), self.ends.index_select(0, position)
-        ends = cone.node.index_select(0, start), cone.node.index_select(0, end)
-        pair, edge = graph.find(*reversed(ends)) if reverse else graph.find(*ends)
-        return torch.cat([found[0], start[pair]]), torch.cat([found[1], end[pair]]), torch.cat([found[2], edge])
+def _found_from(adjacency: Adjacency, cone: Cone) -> tuple[Tensor, Tensor, Tensor]:
+    """The rows that have a neighbor among the rows of their color, these neighbors, and the ids of the edges."""
+    owner, position = adjacency.expand(cone.node)
+    block = (cone.key - cone.node).index_select(0, owner)  # color * num_nodes
+    found, place = find_among(cone.key, block.add_(adjacency.neighbor.index_select(0, position)))
+    return owner.index_select(0, found), place, adjacency.edge.index_select(0, position.index_select(0, found))
 
 
 class ConeTable:
@@ -292,11 +273,10 @@ def _copied(table: Adjacency, row: Tensor, begin: Tensor, edge_begin: Tensor | N
 def row_bounds(graph: IndexedGraph, num_layers: int, queries: Queries) -> tuple[Tensor, Tensor, Tensor]:
     """For each query alone, at most how many rows it has, edges that are looked at between them, and edges into them.
 
-    Every walk is counted as if it led somewhere new; but no color has more rows than there are nodes, and a row is
-    compared with its neighbors or with the other rows, whichever are fewer.
+    Every walk is counted as if it led somewhere new; but no color has more rows than there are nodes.
     """
     ahead, behind = num_layers // 2, (num_layers - 1) // 2
-    into, both_ends = graph.into.degree, graph.into.degree + graph.out.degree
+    into, listed = graph.into.degree, graph.ascending[0].degree + graph.ascending[1].degree
 
     def bound(values: Tensor) -> Tensor:
         there = graph.out.walk_sums(values, ahead)[queries.color]
@@ -305,8 +285,7 @@ def row_bounds(graph: IndexedGraph, num_layers: int, queries: Queries) -> tuple[
         return there + graph.into.walk_sums(values, behind)[queries.node]
 
     rows = bound(torch.ones_like(into)).clamp(max=max(graph.num_nodes, 1))
-    between = torch.minimum(bound(both_ends), graph.most_parallel * rows * rows)
-    return rows, between, bound(into).clamp(max=graph.into.edge.numel())
+    return rows, bound(listed), bound(into).clamp(max=graph.into.edge.numel())
 
 
 def cut(cost: Tensor, limit: float) -> Iterator[tuple[int, int]]:

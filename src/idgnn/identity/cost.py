@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from idgnn.identity.adjacency import IndexedGraph
+from idgnn.identity.adjacency import IndexedGraph, groups
 from idgnn.identity.checks import check_graph, check_num_layers, edges_of
 from idgnn.identity.cone import cones
 from idgnn.identity.queries import Queries, as_queries
@@ -59,9 +59,52 @@ def identity_cost(data: Data | HeteroData, num_layers: int, queries: Any = None)
         return hetero_identity_cost(data, num_layers, queries)
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
-    graph = IndexedGraph(edges_of(data), num_nodes)
-    asked = as_queries(queries, num_nodes, graph.into.edge.device)
+    return cost_on(IndexedGraph(edges_of(data), num_nodes), data, num_layers, queries)
+
+
+def cost_on(graph: IndexedGraph, data: Data, num_layers: int, queries: Tensor | None = None) -> IdentityCost:
+    """The same for a graph that is indexed already."""
+    asked = as_queries(queries, graph.num_nodes, graph.into.edge.device)
     return list(_running_cost(data, graph, num_layers, asked))[-1]
+
+
+def cost_bound(graph: IndexedGraph, data: Data, num_layers: int) -> tuple[IdentityCost, bool]:
+    """At most what the identity graph of all nodes costs, from sums over the edges alone, and whether it is the cost.
+
+    Every walk of K // 2 steps from a color leads to a row of its own, but there are no more rows than nodes. In a graph
+    with all reverse edges, the rows of a color are a ball of radius K // 2: up to 3 layers these are its neighbors, and
+    the bound is the cost. In other graphs, so it is for one layer.
+
+    Example:
+        >>> star = Data(edge_index=torch.tensor([[1, 2, 3, 0, 0, 0], [0, 0, 0, 1, 2, 3]]), num_nodes=4)
+        >>> cost_bound(IndexedGraph(star.edge_index, 4), star, num_layers=3)
+        (IdentityCost(rows=14, edges=24, bytes=814), True)
+    """
+    num_nodes, degree = graph.num_nodes, graph.into.degree
+    num_edges = graph.into.edge.numel()
+    exact = num_layers == 1 or (num_layers <= 3 and graph.symmetric)
+
+    def reached(each: Tensor, most: int) -> int:
+        """The sum of `each` over the rows of all colors, at most `most` for each color."""
+        walks = graph.out.walk_sums(each, num_layers // 2)
+        if not graph.symmetric:
+            walks = walks + graph.into.walk_sums(each, (num_layers - 1) // 2)
+        return int(walks.clamp(max=most).sum())
+
+    if exact:
+        beside = _distinct_neighbors(graph) if num_layers > 1 else graph.into.neighbor[:0]
+        rows, edges = num_nodes + beside.numel(), int(degree.sum() + degree[beside].sum())
+    else:
+        rows, edges = reached(torch.ones_like(degree), num_nodes), reached(degree, num_edges)
+    rows, edges = num_nodes + rows, num_edges + edges
+    return IdentityCost(rows, edges, rows * _row_bytes(data) + edges * _edge_bytes(data)), exact
+
+
+def _distinct_neighbors(graph: IndexedGraph) -> Tensor:
+    """The other nodes that each node has edges from, each once: the lists of all nodes one after the other."""
+    target, neighbor = groups(graph.into.ptr, graph.into.neighbor.numel()), graph.into.neighbor
+    beside = target != neighbor
+    return torch.unique((target * graph.num_nodes + neighbor)[beside]) % max(graph.num_nodes, 1)
 
 
 def check_identity_graph_fits(data: Data, graph: IndexedGraph, num_layers: int, queries: Queries) -> None:

@@ -11,7 +11,9 @@ from torch_geometric.data import HeteroData
 
 from idgnn.identity.checks import check_count_options, check_edge_index
 from idgnn.identity.walks.columns import Chunk, chunks, columns, on_rows
+from idgnn.identity.walks.hubs import closed_walks_at_hubs, plan_hubs
 from idgnn.identity.walks.matrix import SINGLE, WalkGraph, walk_graph
+from idgnn.identity.walks.progress import Done, shown_progress
 
 if TYPE_CHECKING:
     from idgnn.identity.hetero_counts import MetaPath
@@ -134,21 +136,36 @@ def closed_walks(
 
     .. math:: (A^{i+j})_{vv} = \sum_u (A^i)_{vu} (A^j)_{uv}
 
-    so that no power above half the length, rounded up, is needed. The sum is over chunks of columns u.
+    so that no power above half the length, rounded up, is needed. The sum is over chunks of columns u. In a graph with
+    hubs, the walks that visit a hub are counted first: see :mod:`idgnn.identity.walks.hubs`.
     """
     if num_nodes <= _DENSE_NODES and 4 * length * num_nodes**2 * 8 <= memory:
         return _dense_closed_walks(edge_index, num_nodes, length, probabilities)
-    source, target = edge_index.long()
+    edge_index = edge_index.long()
+    hubs = plan_hubs(edge_index, num_nodes, 0 if probabilities else length, memory)
+    with shown_progress("closed walks", float(hubs.hub_cost.sum()) + hubs.rest_cost, progress) as done:
+        if hubs.num_hubs == 0:
+            return _walks_by_columns(edge_index, num_nodes, length, probabilities, memory, hubs.rest_cost, done)
+        counts, rest = closed_walks_at_hubs(edge_index, hubs, length, memory, done)
+        return counts + _walks_by_columns(rest, num_nodes, length, probabilities, memory, hubs.rest_cost, done)
+
+
+def _walks_by_columns(
+    edge_index: Tensor, num_nodes: int, length: int, probabilities: bool, memory: int, cost: float, done: Done
+) -> Tensor:
+    """The sums over columns u. Calls `done` with the share of `cost` of each chunk."""
+    source, target = edge_index
     # A node that lacks out-edges or in-edges is on no closed walk.
     on_walk = (torch.bincount(source, minlength=num_nodes) > 0) & (torch.bincount(target, minlength=num_nodes) > 0)
     graph = walk_graph(edge_index, num_nodes, on_walk, probabilities)
     undirected = graph.forward is graph.backward
     total = torch.zeros(graph.num_rows + 1, length, dtype=torch.float64, device=edge_index.device)
     plan = chunks(graph, memory, _BYTES if undirected else _DIRECTED_BYTES)
+    share = cost / max(sum(chunk.numbers for chunk in plan), 1)
     # Allocated once for all chunks: new memory of this size would cost as much as the sums.
     scratch = torch.empty(max((chunk.numbers for chunk in plan), default=0), device=edge_index.device)
     merged = bool((graph.size > 1).any())
-    for chunk, forward, backward in on_rows(graph, plan, "closed walks", progress):
+    for chunk, forward, backward in on_rows(graph, plan, lambda numbers: done(numbers * share)):
         product = scratch[: chunk.numbers].view(-1, chunk.width)
         size = _column_sizes(graph, chunk) if merged else None
         powers = columns(graph, chunk, forward, backward, (length + 1) // 2)
@@ -190,7 +207,7 @@ def _row_products(a: Tensor, b: Tensor, size: Tensor | None, product: Tensor) ->
         a, b = a.double(), b.double()
         return torch.linalg.vecdot(a if size is None else a * size, b)
     torch.mul(a, b, out=product)
-    total = (product if size is None else product.mul_(size)).sum(1).double()
+    total = (product if size is None else product.mul_(size.float())).sum(1).double()
     # No term is negative, so a sum below 2^24 is exact. The few others are computed again.
     rounded = (total >= SINGLE).nonzero().flatten()
     if rounded.numel():

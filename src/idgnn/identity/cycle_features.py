@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from collections.abc import Sequence
+from typing import Self, get_args
 
 import torch
 from torch import Tensor
@@ -10,8 +11,10 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from idgnn.choices import CycleScale
-from idgnn.identity.checks import check_count_options, check_edge_index
+from idgnn.identity.checks import check_count_options, check_edge_index, check_graph, edges_of
 from idgnn.identity.cycle_counts import ADVICE, check_finite, closed_walks, cycle_counts
+
+_CONSTANT = 1e-6  # a deviation below is rounding
 
 
 def cycle_features(
@@ -33,7 +36,8 @@ def cycle_features(
     `"walk"`    :math:`((D^{-1} A)^k)_{vv}`      networks: the probability that a random walk is back at step k
     =========== ================================ ==============================================================
 
-    D holds the out-degrees, duplicates counted; a node without out-edges has probability 0.
+    D holds the out-degrees, duplicates counted; a node without out-edges has probability 0. The scale `"standardized"`
+    of :class:`idgnn.IDGNN` and :class:`AddCycleCounts` depends on the training graphs, and is not for one graph.
 
     Example:
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
@@ -43,6 +47,11 @@ def cycle_features(
                 [0.0000, 0.5000, 0.0000, 0.5000]], dtype=torch.float64)
     """
     check_scale(scale)
+    if scale == "standardized":
+        raise ValueError(
+            "scale is 'standardized', which takes its statistics from the training graphs. Use 'log' here, and "
+            "standardize with AddCycleCounts(scale='standardized').fit(graphs) or IDGNN.fit_cycle_scale(graphs)."
+        )
     if scale == "counts":
         return cycle_counts(edge_index, num_nodes, length, memory=memory, progress=progress)
     check_edge_index(edge_index, num_nodes)
@@ -53,10 +62,33 @@ def cycle_features(
     return walks.log1p() if scale == "log" else walks
 
 
+def log_counts(graphs: Data | Sequence[Data], length: int) -> Tensor:
+    """The counts at all nodes of some graphs on a logarithmic scale: `[nodes, length]`."""
+    some, edges, first = [graphs] if isinstance(graphs, Data) else list(graphs), [], 0
+    for graph in some:
+        size = check_graph(graph)
+        edges.append(edges_of(graph) + first)
+        first += size
+    return cycle_features(torch.cat(edges, dim=1) if edges else torch.empty(2, 0, dtype=torch.long), first, length)
+
+
+def count_statistics(counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and deviation of each column of counts `[nodes, length]`, 1 in place of the deviation of a constant one."""
+    if not counts.size(0):
+        raise ValueError("there are no nodes to standardize counts by, expected at least one. Give training graphs.")
+    deviation, mean = torch.std_mean(counts.double(), dim=0, correction=0)
+    return mean, torch.where(deviation > _CONSTANT, deviation, 1.0)
+
+
 def check_scale(scale: str) -> None:
     """Refuses a scale that does not exist."""
     if scale not in get_args(CycleScale):
         raise ValueError(f"scale is {scale!r}, expected one of {', '.join(map(repr, get_args(CycleScale)))}.")
+
+
+def computed_scale(scale: CycleScale) -> CycleScale:
+    """The scale of what is computed from a graph alone: logarithms, if they are standardized later."""
+    return "log" if scale == "standardized" else scale
 
 
 class AddCycleCounts(BaseTransform):
@@ -70,7 +102,8 @@ class AddCycleCounts(BaseTransform):
     Args:
         length: the longest walk; the paper uses 10.
         scale: `"log"` of one plus the counts, the return probabilities of a random `"walk"`, or raw `"counts"`, which
-            float32 holds exactly up to 2^24 only. See :func:`cycle_features`.
+            float32 holds exactly up to 2^24 only: see :func:`cycle_features`. `"standardized"` are logarithms with mean
+            0 and deviation 1 over the graphs that :meth:`fit` is given.
 
     Example:
         >>> triangle = Data(edge_index=torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]]), x=torch.ones(3, 1))
@@ -85,6 +118,23 @@ class AddCycleCounts(BaseTransform):
         check_scale(scale)
         self.length = length
         self.scale: CycleScale = scale
+        self.mean: Tensor | None = None  # [length] over the training graphs
+        self.deviation: Tensor | None = None
+
+    def fit(self, graphs: Data | Sequence[Data]) -> Self:
+        """Takes the statistics of `"standardized"` over these graphs, the training graphs, and returns itself.
+
+        Example:
+            >>> triangle = Data(edge_index=torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]]), num_nodes=3)
+            >>> path = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+            >>> add = AddCycleCounts(length=3, scale="standardized").fit([triangle, path])
+            >>> add(triangle).x[0], add(path).x[0]  # of triangles: none at the nodes of the path
+            (tensor([0.0000, 0.7071, 1.0000]), tensor([ 0.0000, -1.4142, -1.0000]))
+        """
+        if self.scale != "standardized":
+            raise ValueError(f"scale is {self.scale!r}, which needs no statistics: fit is for scale='standardized'.")
+        self.mean, self.deviation = count_statistics(log_counts(graphs, self.length))
+        return self
 
     def forward(self, data: Data) -> Data:
         """Changes `data` in place; calling the transform instead leaves its argument as it is."""
@@ -96,7 +146,14 @@ class AddCycleCounts(BaseTransform):
                 f"x has dtype {x.dtype}, and counts do not fit into it: expected floating-point features. Convert them "
                 "with data.x = data.x.float(), or encode categories first, for example with one_hot."
             )
-        counts = cycle_features(edge_index, num_nodes, self.length, self.scale)
+        if self.scale == "standardized" and self.mean is None:
+            raise ValueError(
+                "the statistics of scale='standardized' are not known yet. Call fit(graphs) with the training graphs "
+                "first, or use scale='log'."
+            )
+        counts = cycle_features(edge_index, num_nodes, self.length, computed_scale(self.scale))
+        if self.mean is not None and self.deviation is not None:
+            counts = (counts - self.mean.to(counts)) / self.deviation.to(counts)
         if x is None:
             data.x = counts.float()
         else:

@@ -16,7 +16,7 @@ from torch_geometric.data import Data, HeteroData
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.checks import check_num_layers
 from idgnn.identity.cone import cones
-from idgnn.identity.cost import EDGE_BYTES, ROW_BYTES, IdentityCost
+from idgnn.identity.cost import EDGE_BYTES, ROW_BYTES, IdentityCost, TooLargeError, free_memory, readable
 from idgnn.identity.hetero_queries import TypedQueries, TypedQuerySpec, as_typed_queries
 from idgnn.identity.hetero_types import EdgeType, Split, TypedGraph
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph
@@ -64,6 +64,7 @@ def hetero_identity_graph(data: HeteroData, num_layers: int, queries: TypedQuery
     asked = typed_queries(typed, queries, num_layers)
     graph = HeteroIdentityGraph()
     rows = TypedRows.of(typed, asked, num_layers)
+    _check_features_fit(data, rows)
     for name, store in zip(data.node_types, data.node_stores, strict=True):
         target = graph[name]
         target.colored, target.node, target.arrival = rows.colored[name], rows.node[name], rows.arrival[name]
@@ -75,7 +76,7 @@ def hetero_identity_graph(data: HeteroData, num_layers: int, queries: TypedQuery
         target.edge_index, target.edge = rows.edge_index[edge_type], rows.edge[edge_type]
         target.plain_edge = torch.arange(store.edge_index.size(1), device=target.edge.device)
         _carry(store, target, _EDGE_KEYS, target.edge, f"the edge type {edge_type}")
-    _carry(data._global_store, graph, (), rows.query_row, "the graph")
+    _carry(data.stores[0], graph, (), rows.query_row, "the graph")
     graph.query_row, graph.num_layers = rows.query_row, num_layers
     graph.read_type, graph.root_type = asked.read, asked.root
     return graph
@@ -152,6 +153,18 @@ def hetero_identity_cost(data: HeteroData, num_layers: int, queries: TypedQueryS
         edges += int(graph.into.degree_of(cone.node).sum())
         size += int(into.index_select(0, cone.node).sum())
     return IdentityCost(rows, edges, size)
+
+
+def _check_features_fit(data: HeteroData, rows: TypedRows) -> None:
+    """Refuses features and edge attributes of all rows that would not fit into the memory that is free."""
+    needed = sum(rows.node[name].numel() * _bytes(data[name], _ROW_KEYS) for name in data.node_types)
+    needed += sum(rows.edge[kind].numel() * _bytes(data[kind], _EDGE_KEYS) for kind in data.edge_types)
+    free = free_memory(rows.query_row.device)
+    if needed > free:
+        raise TooLargeError(
+            f"the features of the identity graph take {readable(needed)}, but {readable(free)} are free. Use fewer "
+            "layers, or query some of the nodes at a time."
+        )
 
 
 def _bytes(store: Any, keys: tuple[str, ...]) -> int:

@@ -32,7 +32,8 @@ def snapshot(data: HeteroData, time: float, *, time_attr: str = "time", strict: 
 
     Example:
         >>> data = HeteroData()
-        >>> data["user"].num_nodes, data["order"].time = 1, torch.tensor([10, 20])
+        >>> data["user"].num_nodes, data["order"].num_nodes = 1, 2
+        >>> data["order"].time = torch.tensor([10, 20])
         >>> data["order", "by", "user"].edge_index = torch.tensor([[0, 1], [0, 0]])
         >>> snapshot(data, 15)["order", "by", "user"].edge_index.tolist()
         [[0], [0]]

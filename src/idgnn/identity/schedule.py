@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -22,11 +23,12 @@ from idgnn.identity.adjacency import (
     Adjacency,
     IndexedGraph,
     distinct,
-    group_edges,
     groups,
     incoming,
     pointers,
+    spread,
 )
+from idgnn.identity.blocks import block_lists, runs_of
 from idgnn.identity.cone import ChangedEdges, Cone, changed_edges, cones, empty_cone, join
 from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.queries import Queries
@@ -37,6 +39,8 @@ HUB = 2048  # messages: a target or a source that has more is worth splitting on
 EXCHANGE_ROW_COST = 8
 _ALL = "all messages"  # in the cache of a graph
 
+TakesBlocks = Literal["all", "plain"]
+
 
 @dataclass(frozen=True)
 class Messages:
@@ -44,7 +48,9 @@ class Messages:
 
     source: Tensor  # [messages]
     ptr: Tensor  # [targets + 1]
-    edge: Tensor  # [messages] the edge of the original graph it travels on; edge E + i is the self-loop of node i
+    # The edge of the original graph that each travels on; edge E + i is the self-loop of node i. Empty for layers that
+    # take blocks, which have no use for it.
+    edge: Tensor  # [messages]
     back: Adjacency  # the same by source, for gradients: ptr, target, position in `source`
     hubs: bool  # whether a target or a source may have more than HUB of them
 
@@ -83,6 +89,19 @@ class Exchange:
 
 
 @dataclass(frozen=True)
+class Blocks:
+    """Aggregates of plain messages that several targets receive in place of the messages: :mod:`idgnn.identity.blocks`.
+
+    In :attr:`Round.plain` they are the sources `split`, `split + 1`, ...
+    """
+
+    number: Tensor  # [blocks] among those of the graph
+    messages: Messages | None  # from plain sources to blocks; None if the aggregates are known
+    previous: Tensor  # [blocks] the plain source row of the node; empty if that is not needed
+    known: tuple[Tensor, ...] = ()  # the aggregates, each [blocks, ...], as the layer has computed them
+
+
+@dataclass(frozen=True)
 class Round:
     """One round of message passing. Sources `[:split]` send plain messages, sources `[split:]` colored ones."""
 
@@ -93,6 +112,7 @@ class Round:
     colored: Messages  # its sources are counted from `split` on
     previous: Tensor  # [targets] the source row that holds the target's own state before this round
     exchange: Exchange | None = None  # then `plain` leads to bases
+    blocks: Blocks | None = None
 
     @property
     def has_color(self) -> bool:
@@ -101,7 +121,7 @@ class Round:
 
     @property
     def received(self) -> Tensor:
-        """The number of messages that each target receives `[targets]`."""
+        """The number of messages that each target receives, or blocks of them `[targets]`."""
         if self.exchange is not None:
             return self.exchange.received
         return self.plain.ptr.diff() + self.colored.ptr.diff()
@@ -137,6 +157,7 @@ def make_schedule(
     changed: ChangedEdges | None = None,
     plain_known: bool = False,
     gradients: bool = True,
+    blocks: TakesBlocks | None = None,
     check: Callable[[int, int], None] | None = None,
 ) -> Schedule:
     """The rows that each round needs to answer the queries, found backwards from those that answer.
@@ -152,6 +173,8 @@ def make_schedule(
         plain_known: Whether the plain states of all nodes are known: see :class:`Schedule`. Then every query must have
             a row in the cone.
         gradients: Whether a backward pass will follow; without one, messages are not sorted by source.
+        blocks: Which rows may receive the aggregates of blocks of messages (:mod:`idgnn.identity.blocks`): all of them,
+            those whose own state is plain, or none.
         check: Told the rows and messages of the largest round before they are allocated.
     """
     if not queries.own and bool((queries.color < 0).any()):  # colors that are not in the graph reach no node
@@ -160,7 +183,7 @@ def make_schedule(
         inside = queries
     cone = join(cones(graph, num_layers, inside)) if cone is None else cone
     changed = changed_edges(graph, cone, gradients) if changed is None else changed
-    builder = _Builder(graph, cone, changed, exchange, plain_known, gradients)
+    builder = _Builder(graph, cone, changed, exchange, plain_known, gradients, blocks)
     if check is not None:
         last = torch.arange(graph.num_nodes, graph.num_nodes + cone.key.numel(), device=cone.key.device)
         direct = 0 if builder._exchanges(last) else int(graph.into.degree_of(cone.node).sum())
@@ -172,7 +195,7 @@ def make_schedule(
 def plain_schedule(graph: IndexedGraph, nodes: Tensor, num_layers: int) -> Schedule:
     """The plain states of some nodes."""
     rows = empty_cone(graph, num_layers), ChangedEdges.none(graph.into.edge)
-    return _Builder(graph, *rows, exchange=False, plain_known=False, gradients=True).backwards(nodes)
+    return _Builder(graph, *rows, exchange=False, plain_known=False, gradients=True, blocks=None).backwards(nodes)
 
 
 class _Builder:
@@ -186,9 +209,10 @@ class _Builder:
         exchange: bool | None,
         plain_known: bool,
         gradients: bool,
+        blocks: TakesBlocks | None,
     ) -> None:
         self.graph, self.cone, self.changed = graph, cone, changed
-        self.plain_known, self.gradients = plain_known, gradients
+        self.plain_known, self.gradients, self.blocks = plain_known, gradients, blocks
         self.num_nodes = graph.num_nodes
         every = torch.arange(self.num_nodes, device=cone.key.device)
         self.node = torch.cat([every, cone.node])
@@ -226,21 +250,52 @@ class _Builder:
         return torch.where(arrived, targets, self.node.index_select(0, targets))
 
     def _direct(self, targets: Tensor, depth: int) -> tuple[Round, Tensor]:
-        """Every row receives all of its messages."""
-        into = self.graph.into
-        owner, position = into.expand(self.node.index_select(0, targets))
-        source = into.neighbor.index_select(0, position)
+        """Every row receives all of its messages, or blocks of them."""
+        into, nodes = self.graph.into, self.node.index_select(0, targets)
         changed, target, place = self._changes(targets, depth)
-        # Where a changed message is among all messages into all targets: behind those into earlier ones.
-        count = into.degree_of(self.node.index_select(0, targets))
-        first = (count.cumsum(0) - count).index_select(0, target)
-        begin = into.ptr.index_select(0, self.node.index_select(0, targets.index_select(0, target)))
+        # Where a changed message is among all messages into its target.
         edge = self.changed.into.edge.index_select(0, place)
-        source[first + self.graph.position_of_edge.index_select(0, edge) - begin] = changed + self.num_nodes
+        begin = into.ptr.index_select(0, nodes.index_select(0, target))
+        offset = self.graph.position_of_edge.index_select(0, edge) - begin
+        may = None if self.blocks is None else torch.ones_like(targets, dtype=torch.bool)
+        if self.blocks == "plain":  # before the color arrives, a row's own state is the plain one
+            may = (self.arrival.index_select(0, targets) > depth) | (targets < self.num_nodes)
+        runs = runs_of(self.graph, nodes, target, offset, may, self.plain_known)
+        run, position = spread(runs.first, runs.count)
+        sender = into.neighbor if self.blocks is None else block_lists(self.graph).sender
+        source = sender.index_select(0, position)
+        source[runs.changed] = changed + self.num_nodes
         previous = self._previous(targets, depth)
+        if self.blocks is not None:
+            target = run if runs.target is None else runs.target.index_select(0, run)
+            return self._of_blocks(source, target, previous, runs.target is not None)
         sources, (source, previous) = self._ordered(source, previous)
         edge = into.edge.index_select(0, position)
-        return split_round((source, owner, edge), previous, *self._sizes(sources), self.gradients), sources
+        return split_round((source, run, edge), previous, *self._sizes(sources), self.gradients), sources
+
+    def _of_blocks(self, source: Tensor, target: Tensor, previous: Tensor, some: bool) -> tuple[Round, Tensor]:
+        """A direct round of messages from rows and, where `source` is `-1 - b`, from block b, if there are some."""
+        lists, into = block_lists(self.graph), self.graph.into
+        at = (source < 0).nonzero().flatten() if some else source[:0]
+        blocks, block = distinct(-1 - source.index_select(0, at), lists.node.numel())
+        count, none = blocks.numel(), blocks[:0]
+        source[at] = previous.index_select(0, target.index_select(0, at))  # any source of the round
+        owner, senders = none, []
+        if not self.plain_known:
+            owner, position = lists.expand(blocks)
+            # Of the node itself, the plain state is needed only if all rows that take blocks have it.
+            own = lists.node.index_select(0, blocks) if self.blocks == "plain" else none
+            senders = [into.neighbor.index_select(0, position), own]
+        sources, (source, previous, *places) = self._ordered(source, previous, *senders)
+        split, num_sources = self._sizes(sources)
+        if count:
+            source = torch.where(source < split, source, source + count)
+            source[at] = split + block
+        round_ = split_round((source, target, none), previous, split + count, num_sources + count, self.gradients)
+        found = Blocks(blocks, None, none)
+        if not self.plain_known:
+            found = Blocks(blocks, group_messages(places[0], owner, none, split, count, self.gradients), places[1])
+        return replace(round_, num_sources=num_sources, split=split, blocks=found if count else None), sources
 
     def _exchanged(self, targets: Tensor, depth: int) -> tuple[Round, Tensor]:
         """Every row receives the sum of its node's plain row, and the messages that differ."""
@@ -432,26 +487,26 @@ def trimmed(graph: IdentityGraph, num_layers: int, first_loop: int | None = None
 
 def _ordered(colored: Tensor, *rows: Tensor) -> tuple[Tensor, list[Tensor]]:
     """The different rows among these, colored ones last, and the place of each among them."""
-    found, place = distinct(torch.cat(rows), colored.numel())
-    is_colored = colored.index_select(0, found)
-    order = torch.cat([(~is_colored).nonzero().flatten(), is_colored.nonzero().flatten()])
-    moved = torch.empty_like(order)
-    moved[order] = torch.arange(order.numel(), device=order.device)
-    return found.index_select(0, order), list(moved.index_select(0, place).split([each.numel() for each in rows]))
+    ids, sizes = torch.cat(rows), [each.numel() for each in rows]
+    found, place = distinct(ids, colored.numel(), last=colored)
+    return found, list(place.split(sizes))
 
 
 def split_round(
     messages: tuple[Tensor, Tensor, Tensor], previous: Tensor, split: int, num_sources: int, gradients: bool = True
 ) -> Round:
-    """Separates the messages (source, target, edge), sorted by target, of plain and of colored sources."""
+    """Separates the messages (source, target, edge), sorted by target, of plain and of colored sources.
+
+    Without edges, if layers have no use for them.
+    """
     source, target, edge = messages
     num_targets, is_plain = previous.numel(), source < split
     plain, colored = is_plain.nonzero().flatten(), (~is_plain).nonzero().flatten()
 
     def take(chosen: Tensor, first: int, size: int) -> Messages:
-        taken = (each.index_select(0, chosen) for each in (source, target, edge))
-        source_, target_, edge_ = taken
-        return group_messages(source_ - first, target_, edge_, size, num_targets, gradients)
+        taken = source.index_select(0, chosen), target.index_select(0, chosen)
+        edges = edge.index_select(0, chosen) if edge.numel() else edge
+        return group_messages(taken[0] - first, taken[1], edges, size, num_targets, gradients)
 
     return Round(
         num_sources, num_targets, split, take(plain, 0, split), take(colored, split, num_sources - split), previous
@@ -464,8 +519,8 @@ def group_messages(
     """Messages sorted by target; for gradients they are sorted by source as well."""
     ptr = pointers(target, num_targets)
     if gradients:
-        every = torch.arange(source.numel(), device=source.device)
-        back = group_edges(source, target, every, num_sources)
+        by, order = torch.sort(source.to(torch.int32) if num_sources < 2**31 else source, stable=True)
+        back = Adjacency(pointers(by, num_sources), target.index_select(0, order), order)
         return Messages(source, ptr, edge, back, _has_hubs(source.numel(), ptr, back.ptr))
     none = source[:0]
     return Messages(source, ptr, edge, Adjacency(none, none, none), _has_hubs(source.numel(), ptr))

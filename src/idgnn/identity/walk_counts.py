@@ -12,6 +12,7 @@ from idgnn.identity.checks import check_count_options, check_edge_index, check_p
 from idgnn.identity.cycle_counts import check_exact
 from idgnn.identity.walks.columns import chunks, columns, on_rows
 from idgnn.identity.walks.matrix import walk_graph
+from idgnn.identity.walks.progress import shown_progress
 
 if TYPE_CHECKING:
     from idgnn.identity.hetero_counts import MetaPath
@@ -101,15 +102,17 @@ def walk_counts(
     pair = pair[root[pair].argsort()]
     root_of_pair = root[pair]
     counts = torch.zeros(root.numel(), length, dtype=torch.float64, device=root.device)
-    for chunk, forward, backward in on_rows(graph, chunks(graph, memory, _BYTES), "walks", progress):
-        ends = root.new_tensor([chunk.start + chunk.first, chunk.start + chunk.last])
-        low, high = torch.searchsorted(root_of_pair, ends).tolist()
-        if low == high:
-            continue
-        queried = pair[low:high]
-        place = (reader[queried] - chunk.start) * chunk.width + graph.slot[root[queried]] - chunk.first
-        matrix, other = (backward, forward) if transposed else (forward, backward)
-        for power, state in enumerate(columns(graph, chunk, matrix, other, length)):  # [rows, width]
-            counts[queried, power] = state.view(-1)[place].double()
+    plan = chunks(graph, memory, _BYTES)
+    with shown_progress("walks", sum(chunk.numbers for chunk in plan), progress) as done:
+        for chunk, forward, backward in on_rows(graph, plan, done):
+            ends = root.new_tensor([chunk.start + chunk.first, chunk.start + chunk.last])
+            low, high = torch.searchsorted(root_of_pair, ends).tolist()
+            if low == high:
+                continue
+            queried = pair[low:high]
+            place = (reader[queried] - chunk.start) * chunk.width + graph.slot[root[queried]] - chunk.first
+            matrix, other = (backward, forward) if transposed else (forward, backward)
+            for power, state in enumerate(columns(graph, chunk, matrix, other, length)):  # [rows, width]
+                counts[queried, power] = state.view(-1)[place].double()
     check_exact(counts, "walk counts", "as features of a network, take counts.log1p()")
     return counts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from idgnn.choices import Color
 from idgnn.identity.schedule import Round
 from idgnn.layers.aggregation import gather_sum
 from idgnn.layers.operator import LinearSumOperator
@@ -17,22 +18,32 @@ class IdentityGCN(LinearSumOperator):
         \mathbf{h}_u' = \mathbf{b} + \sum_{s \in \mathcal{N}(u) \cup \{u\}}
             \frac{e_{su}}{\sqrt{\hat d_s \hat d_u}} \mathbf{W}_{\mathbb{1}[s = v]} \mathbf{h}_s
 
-    with the degrees :math:`\hat d` of the whole graph, self-loops included. A node whose degree is not positive, as
+    and :math:`\mathbf{W}_c \mathbf{h}_v` more for the colored row itself if its update is colored. The degrees
+    :math:`\hat d` are those of the whole graph, self-loops included. A node whose degree is not positive, as
     negative weights can make it, sends and receives nothing.
     """
 
     self_loops = True
     takes_edge_weight = True
 
-    def __init__(self, in_channels: int, out_channels: int, identity: bool = True, bias: bool = True) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        identity: bool = True,
+        bias: bool = True,
+        color: Color = "message",
+    ) -> None:
         super().__init__()
         self.lin = nn.Linear(in_channels, out_channels, bias=False)
         self.lin_colored = nn.Linear(in_channels, out_channels, bias=False) if identity else None
+        self.make_update(color, identity, in_channels, out_channels)
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
+        super().reset_parameters()
         for lin in filter(None, (self.lin, self.lin_colored)):
             nn.init.xavier_uniform_(lin.weight)
         if self.bias is not None:
@@ -70,7 +81,7 @@ class IdentityGCN(LinearSumOperator):
             total = gather_sum(self.lin(plain), round_.plain, edge_weight=weight)
         if round_.has_color:
             total = gather_sum(self.message(colored, True), round_.colored, edge_weight=weight, base=total)
-        return self.finish(total)
+        return self.finish(self.color_update(total, colored, round_))
 
 
 def _last_of_each(node: Tensor, loop: Tensor, num_nodes: int, weight: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from idgnn.choices import Color
 from idgnn.identity.schedule import Messages, Round
 from idgnn.layers.aggregation import gather_sum
 from idgnn.layers.operator import LinearSumOperator, Operator
@@ -18,19 +19,29 @@ class IdentityGIN(LinearSumOperator):
     .. math::
         \mathbf{h}_u' = \mathbf{V}\, \textsc{ReLU}\Big(\mathbf{W}_0 (1 + \epsilon)\, \mathbf{h}_u
             + \sum_{s \in \mathcal{N}(u)} \mathbf{W}_{\mathbb{1}[s = v]} \mathbf{h}_s + \mathbf{b}\Big) + \mathbf{c}
+
+    and :math:`\mathbf{W}_c \mathbf{h}_v` more inside the ReLU for the colored row itself if its update is colored.
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, identity: bool = True, bias: bool = True, eps: float = 0.0
+        self,
+        in_channels: int,
+        out_channels: int,
+        identity: bool = True,
+        bias: bool = True,
+        eps: float = 0.0,
+        color: Color = "message",
     ) -> None:
         super().__init__()
         self.eps = eps
         self.lin = nn.Linear(in_channels, out_channels)
         self.lin_colored = nn.Linear(in_channels, out_channels, bias=False) if identity else None
         self.lin_out = nn.Linear(out_channels, out_channels, bias=bias)
+        self.make_update(color, identity, in_channels, out_channels)
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
+        super().reset_parameters()
         for lin in filter(None, (self.lin, self.lin_colored, self.lin_out)):
             lin.reset_parameters()
 
@@ -58,7 +69,7 @@ class IdentityGIN(LinearSumOperator):
             out = self._sum(sent, sent[: round_.split], round_) + self.lin.bias
         if round_.has_color:
             out = gather_sum(self.message(colored, True), round_.colored, base=out)
-        return self.lin_out(out.relu())
+        return self.lin_out(self.color_update(out, colored, round_).relu())
 
     def _sum(self, x: Tensor, plain: Tensor, round_: Round) -> Tensor:
         """The sum of a target's own row and those of its plain sources."""
@@ -76,7 +87,8 @@ class IdentityGINE(Operator):
             + \sum_{s \in \mathcal{N}(u)} \mathbf{m}_{su}\Big)
 
     GINE adds states to edge features as they are, so the plain message has no weight on the state; the colored one
-    starts from the identity matrix too.
+    starts from the identity matrix too. If its update is colored, the colored row adds
+    :math:`\mathbf{W}_c \mathbf{h}_v` to what the MLP is given.
     """
 
     takes_edge_attr = True
@@ -90,6 +102,7 @@ class IdentityGINE(Operator):
         bias: bool = True,
         eps: float = 0.0,
         edge_dim: int | None = None,
+        color: Color = "message",
     ) -> None:
         super().__init__()
         if edge_dim is None:
@@ -100,10 +113,12 @@ class IdentityGINE(Operator):
         self.lin_colored = nn.Linear(in_channels, in_channels, bias=False) if identity else None
         self.lin_in = nn.Linear(in_channels, out_channels)
         self.lin_out = nn.Linear(out_channels, out_channels, bias=bias)
+        self.make_update(color, identity, in_channels, in_channels)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
+        super().reset_parameters()
         for lin in filter(None, (self.lin_edge, self.lin_edge_colored, self.lin_in, self.lin_out)):
             lin.reset_parameters()
         if self.lin_colored is not None:
@@ -112,15 +127,21 @@ class IdentityGINE(Operator):
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
         plain, colored = round_.split_by_color(x)
-        out = _sum_of_messages(plain, round_.plain, self.lin_edge(edge_attr))
+        out = _sum_of_messages(plain, round_.plain, self.lin_edge, edge_attr)
         if round_.has_color:
             state = colored if self.lin_colored is None else self.lin_colored(colored)
-            edge = (self.lin_edge_colored or self.lin_edge)(edge_attr)
-            out = out + _sum_of_messages(state, round_.colored, edge)
-        return self.lin_out(self.lin_in(out + (1 + self.eps) * x.index_select(0, round_.previous)).relu())
+            out = out + _sum_of_messages(state, round_.colored, self.lin_edge_colored or self.lin_edge, edge_attr)
+        out = out + (1 + self.eps) * x.index_select(0, round_.previous)
+        return self.lin_out(self.lin_in(self.color_update(out, colored, round_)).relu())
 
 
-def _sum_of_messages(state: Tensor, messages: Messages, edge: Tensor) -> Tensor:
+def _sum_of_messages(state: Tensor, messages: Messages, lin_edge: nn.Module, edge_attr: Tensor) -> Tensor:
+    # The linear layer acts on edges or on messages, whichever are fewer: a batch that is cut out of a dataset has the
+    # features of all edges of the dataset beside it.
+    if messages.edge.numel() < edge_attr.size(0):
+        edge = lin_edge(edge_attr.index_select(0, messages.edge))
+    else:
+        edge = lin_edge(edge_attr).index_select(0, messages.edge)
     # Unlike the other layers' messages these differ from edge to edge, so they have to be written out.
-    sent = (state.index_select(0, messages.source) + edge.index_select(0, messages.edge)).relu()
+    sent = (state.index_select(0, messages.source) + edge).relu()
     return sent.new_zeros(messages.ptr.numel() - 1, sent.size(1)).index_add(0, messages.target, sent)

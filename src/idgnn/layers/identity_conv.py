@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from idgnn.choices import Aggregation, ConvName
+from idgnn.choices import Aggregation, Color, ConvName
 from idgnn.identity.checks import check_dtype, check_edge_index, check_edge_rows, check_states
 from idgnn.identity.schedule import RowGraph, whole
 from idgnn.layers.gat import IdentityGAT
@@ -31,6 +31,8 @@ class IdentityConv(nn.Module):
         in_channels: Width of the input.
         out_channels: Width of the output.
         identity: `False` gives the plain layer, with one set of weights.
+        color: What has second weights: `"message"`, as in Eq. 3, or `"message+update"`, also what a colored row keeps
+            of its own state, so that it differs from its twins. Those of the update are zero at first.
         bias: Whether the result has a bias; leave it out under a BatchNorm, which cancels it.
         aggr: How `"sage"` aggregates: `"max"` (Eq. 2 of the paper), `"mean"` or `"sum"`.
         heads: Attention heads of `"gat"`; they share `out_channels`.
@@ -52,6 +54,7 @@ class IdentityConv(nn.Module):
         out_channels: int,
         *,
         identity: bool = True,
+        color: Color = "message",
         bias: bool = True,
         aggr: Aggregation = "max",
         heads: int = 1,
@@ -65,7 +68,7 @@ class IdentityConv(nn.Module):
                 "Any other PyG layer becomes identity-aware with idgnn.identity_aware(layer)."
             )
         options = {"aggr": aggr, "heads": heads, "edge_dim": edge_dim}
-        taken = {name: options[name] for name in OPERATORS[conv].options}
+        taken = {name: options[name] for name in OPERATORS[conv].options} | {"color": color}
         self.operator = OPERATORS[conv](in_channels, out_channels, identity, bias, **taken)
 
     def reset_parameters(self) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from idgnn.identity.schedule import Exchange, Messages, Round
+from idgnn.choices import Color
+from idgnn.identity.schedule import Blocks, Exchange, Messages, Round, TakesBlocks
 from idgnn.layers.aggregation import gather_sum
 
 
@@ -22,8 +23,14 @@ class Operator(nn.Module, ABC):
         \mathbf{m}_s^{(k)} &= \textsc{Msg}^{(k)}_{\mathbb{1}[s = v]}(\mathbf{h}_s^{(k-1)}) \\
         \mathbf{h}_u^{(k)} &= \textsc{Agg}^{(k)}(\{\mathbf{m}_s^{(k)}, s \in \mathcal{N}(u)\}, \mathbf{h}_u^{(k-1)})
 
-    Only messages are colored: the state that a node brings to :math:`\textsc{Agg}` itself never is.
+    With `color="message"` only messages are colored, as in the paper: the state that a node brings to
+    :math:`\textsc{Agg}` itself is not. With `color="message+update"` the colored row adds
+    :math:`\mathbf{W}_c \mathbf{h}_v` to the linear map of its own state that :math:`\textsc{Agg}` has, or in place of
+    none; :math:`\mathbf{W}_c = \mathbf{0}` at first. Messages alone do not tell a node from its twins.
     """
+
+    update_colored: nn.Parameter | None
+    r""":math:`\mathbf{W}_c` `[channels, in_channels]`, if the update is colored."""
 
     self_loops: ClassVar[bool] = False
     """Whether every row also sends a message to itself. Such a message is a message, and may be colored."""
@@ -37,15 +44,52 @@ class Operator(nn.Module, ABC):
         """Whether it sums what :meth:`SumOperator.message` gives, so that rows may exchange messages."""
         return False
 
+    @property
+    def takes_blocks(self) -> TakesBlocks | None:
+        """Which rows may receive aggregates of blocks of messages (:mod:`idgnn.identity.blocks`), if any may."""
+        return None
+
+    def block_values(self, x: Tensor, blocks: Blocks) -> tuple[Tensor, ...]:
+        """The aggregates of blocks of plain messages, from the states of plain rows: each `[blocks, ...]`."""
+        raise NotImplementedError(f"{type(self).__name__} takes no blocks.")
+
     def edge_values(
         self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None, dtype: torch.dtype
     ) -> Tensor | None:
         """Weights of the messages over each edge of the original graph and, behind them, over each self-loop."""
         return None
 
+    def make_update(self, color: Color, identity: bool, in_channels: int, channels: int) -> None:
+        r"""Makes :math:`\mathbf{W}_c`, zero, if updates are to be colored."""
+        if color not in get_args(Color):
+            raise ValueError(f"color is {color!r}, expected one of {', '.join(map(repr, get_args(Color)))}.")
+        colored = identity and color == "message+update"
+        self.update_colored = nn.Parameter(torch.zeros(channels, in_channels)) if colored else None
+
     @abstractmethod
     def reset_parameters(self) -> None:
-        """Draws new weights."""
+        """Draws new weights; those of colored updates are zero again."""
+        if self.update_colored is not None:
+            nn.init.zeros_(self.update_colored)
+
+    def color_update(self, total: Tensor, colored: Tensor, round_: Round) -> Tensor:
+        r"""Adds :math:`\mathbf{W}_c \mathbf{h}_v` to the targets that are colored, in place.
+
+        Args:
+            total: What the targets have so far `[targets, channels]`.
+            colored: The states of the colored sources `[colored sources, in_channels]`.
+            round_: The round.
+        """
+        if self.update_colored is None or not colored.size(0) or not round_.num_targets:
+            return total
+        # The state of a colored source is that of at most one target before the round: this finds it without a look at
+        # values, so that a step can be recorded. Sources without a target add zero to the first one.
+        none = round_.num_targets
+        every = torch.arange(none, device=total.device)
+        target = every.new_full((round_.num_sources,), none).scatter_(0, round_.previous, every)[round_.split :]
+        there = target < none
+        added = linear(colored, self.update_colored) * there.unsqueeze(-1)
+        return total.index_add_(0, target.where(there, 0), added.to(total.dtype))
 
     @abstractmethod
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
@@ -98,7 +142,11 @@ class SumOperator(Operator):
         total = gather_sum(self.message(plain, False), round_.plain, edge_weight=weight)
         if round_.has_color:
             total = gather_sum(self.message(colored, True), round_.colored, edge_weight=weight, base=total)
-        return self.combine(total, x, round_)
+        return self.conclude(total, x, colored, round_)
+
+    def conclude(self, total: Tensor, x: Tensor, colored: Tensor, round_: Round) -> Tensor:
+        """The result, with the update of colored targets; `colored` are the states of the colored sources."""
+        return self.color_update(self.combine(total, x, round_), colored, round_)
 
     def plain_round(self, x: Tensor, messages: Messages, weight: Tensor | None) -> PlainRound:
         """Messages and sums of plain rows."""
@@ -123,7 +171,7 @@ class SumOperator(Operator):
         if exchange.changes.source.numel():
             change = _minus_rows(self.message(own, False), plain.sent, twin)
             total = gather_sum(change, exchange.changes, edge_weight=weight, base=total)
-        return self.combine(total, x, round_)
+        return self.conclude(total, x, colored, round_)
 
 
 class LinearSumOperator(SumOperator):
@@ -161,6 +209,10 @@ class LinearSumOperator(SumOperator):
             total = torch.add(total, own, alpha=self.own_weight)
         return self.finish(total)
 
+    def conclude(self, total: Tensor, x: Tensor, colored: Tensor, round_: Round) -> Tensor:
+        """The result; the update is part of the sum."""
+        return self.combine(self.color_update(total, colored, round_), x, round_)
+
     def plain_round(self, x: Tensor, messages: Messages, weight: Tensor | None) -> PlainRound:
         """Sums of plain rows; their messages are not needed again."""
         return PlainRound(x, None, gather_sum(self.message(x, False), messages, edge_weight=weight))
@@ -179,9 +231,10 @@ class LinearSumOperator(SumOperator):
         states = plain.states.index_select(0, exchange.twin[own.size(0) :])
         change = self.message(colored, True) - self.message(states, False)
         if self.own_weight and exchange.arrived.numel() < round_.num_targets:
-            return self._with_plain_own_states(plain, x, own, round_, exchange, weight, change)
+            return self._with_plain_own_states(plain, x, own_states, round_, exchange, weight, change)
         base = plain.total.index_select(0, exchange.base)
         total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
+        total = self.color_update(total, colored, round_)
         if exchange.changes.source.numel() == 0:
             return self.combine(total, x, round_)
         change = _minus_rows(own, plain.states, exchange.twin[: own.size(0)])
@@ -194,20 +247,21 @@ class LinearSumOperator(SumOperator):
         self,
         plain: PlainRound,
         x: Tensor,
-        own: Tensor,
+        own_states: Sequence[Tensor],
         round_: Round,
         exchange: Exchange,
         weight: Tensor | None,
         change: Tensor,
     ) -> Tensor:
         """:meth:`exchanged` where few targets have a state of their own yet: plain own states are part of the base."""
-        arrived, sums = exchange.arrived, plain.total_with_own
+        (own, colored), arrived, sums = own_states, exchange.arrived, plain.total_with_own
         if sums is None:
             assert exchange.base_row is not None
-            own_states = self.message(plain.states.index_select(0, exchange.base_row), False)
-            sums = torch.add(plain.total, own_states, alpha=self.own_weight)
+            before = self.message(plain.states.index_select(0, exchange.base_row), False)
+            sums = torch.add(plain.total, before, alpha=self.own_weight)
         base = sums.index_select(0, exchange.base)
         total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
+        total = self.color_update(total, colored, round_)
         if exchange.changes.source.numel():
             change = _minus_rows(own, plain.states, exchange.twin[: own.size(0)])
             total = gather_sum(self.message(change, False), exchange.changes, edge_weight=weight, base=total)

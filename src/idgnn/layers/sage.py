@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from idgnn.choices import Aggregation
-from idgnn.identity.schedule import Round
+from idgnn.choices import Aggregation, Color
+from idgnn.identity.schedule import Blocks, Round, TakesBlocks
 from idgnn.layers.aggregation import gather_max
 from idgnn.layers.operator import SumOperator
 
@@ -19,7 +19,8 @@ class IdentitySAGE(SumOperator):
         \mathbf{h}_u' &= \mathbf{U}\, \textsc{Concat}\big(\textsc{Max}(\{\mathbf{m}_s, s \in \mathcal{N}(u)\}),
             \mathbf{h}_u\big) + \mathbf{c}
 
-    The maximum over no messages is zero. `aggr` may also be `"mean"` or `"sum"`.
+    and :math:`\mathbf{W}_c \mathbf{h}_v` more for the colored row itself if its update is colored. The maximum over no
+    messages is zero. `aggr` may also be `"mean"` or `"sum"`.
     """
 
     options = ("aggr",)
@@ -31,6 +32,7 @@ class IdentitySAGE(SumOperator):
         identity: bool = True,
         bias: bool = True,
         aggr: Aggregation = "max",
+        color: Color = "message",
     ) -> None:
         super().__init__()
         if aggr not in ("max", "mean", "sum"):
@@ -39,9 +41,11 @@ class IdentitySAGE(SumOperator):
         self.lin = nn.Linear(in_channels, out_channels)
         self.lin_colored = nn.Linear(in_channels, out_channels) if identity else None
         self.lin_out = nn.Linear(out_channels + in_channels, out_channels, bias=bias)
+        self.make_update(color, identity, in_channels, out_channels)
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
+        super().reset_parameters()
         for lin in filter(None, (self.lin, self.lin_colored, self.lin_out)):
             lin.reset_parameters()
 
@@ -49,6 +53,15 @@ class IdentitySAGE(SumOperator):
     def sums(self) -> bool:
         """Means are sums, maxima are not."""
         return self.aggr != "max"
+
+    @property
+    def takes_blocks(self) -> TakesBlocks | None:
+        """The maximum of maxima is the maximum."""
+        return None if self.sums else "all"
+
+    def block_values(self, x: Tensor, blocks: Blocks) -> tuple[Tensor]:
+        """The maxima `[blocks, channels]`."""
+        return _maxima(self.message(x, False), blocks)
 
     def message(self, x: Tensor, colored: bool) -> Tensor:
         """`ReLU(W h + b)`."""
@@ -65,7 +78,15 @@ class IdentitySAGE(SumOperator):
         if self.sums:
             return super().direct(x, round_, weight)
         plain, colored = round_.split_by_color(x)
-        best = gather_max(self.message(plain, False), round_.plain)
+        sent = self.message(plain, False)
+        if round_.blocks is not None:
+            sent = torch.cat([sent, *(round_.blocks.known or _maxima(sent, round_.blocks))])
+        best = gather_max(sent, round_.plain)
         if round_.has_color:
             best = gather_max(self.message(colored, True), round_.colored, base=best)
-        return self.combine(best, x, round_)
+        return self.conclude(best, x, colored, round_)
+
+
+def _maxima(sent: Tensor, blocks: Blocks) -> tuple[Tensor]:
+    assert blocks.messages is not None
+    return (gather_max(sent, blocks.messages),)

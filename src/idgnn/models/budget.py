@@ -28,7 +28,7 @@ def match_budget(build: Callable[[int], nn.Module], target: int | nn.Module, tol
         >>> from idgnn import IDGNN
         >>> gcn = IDGNN(1, 256, 10, conv="gcn", identity="none")
         >>> match_budget(lambda width: IDGNN(1, width, 10, conv="gcn", identity="full"), gcn)
-        182
+        149
     """
     asked = num_parameters(target) if isinstance(target, nn.Module) else target
 

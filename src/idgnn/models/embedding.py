@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, cast
 
@@ -19,12 +20,13 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from idgnn.identity.adjacency import IndexedGraph, distinct, pointers
+from idgnn.identity.blocks import BLOCK, block_lists
 from idgnn.identity.checks import check_graph
 from idgnn.identity.cone import Cone, cut, find_cone, row_bounds, warn_unreached
 from idgnn.identity.cost import TooLargeError, free_memory, readable
-from idgnn.identity.cycle_features import cycle_features
+from idgnn.identity.cycle_features import computed_scale, cycle_features
 from idgnn.identity.queries import Queries, as_queries, as_tensor
-from idgnn.identity.schedule import Schedule, make_schedule, split_round
+from idgnn.identity.schedule import Blocks, Schedule, TakesBlocks, group_messages, make_schedule, split_round
 from idgnn.layers.aggregation import gather_sum
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.operator import LinearSumOperator, Operator, PlainRound, SumOperator
@@ -39,9 +41,9 @@ if TYPE_CHECKING:
 _SHARE = 0.5
 # An edge in both directions: the key and two ids, two ids; and while that is sorted, about as much again.
 _EDGE_BYTES = 80
-# Bytes of a chunk. More at once is slower on a CPU: 200,000 nodes and 1,000,000 edges with K = 3 (GCN, width 64, one
-# thread) took 10 s with chunks of this size and 14 s with such of 4 GiB.
-CPU_CHUNK = 2**28
+# Bytes of a chunk. More at once is slower on a CPU, whose cache no longer holds a round: Gowalla's training graph with
+# K = 3 (GIN, width 64, one thread) took 4.1 s with chunks of this size, 5.5 s with 2^28 and 4.6 s with 2^25.
+CPU_CHUNK = 2**26
 _UNITS = {"": 1} | {
     f"{letter}{binary}": (1024 if binary else 1000) ** power
     for power, letter in enumerate("KMGT", 1)
@@ -132,8 +134,9 @@ def _answers(
         return
     x, model = inputs.x, cast("IDGNN", model)
     if model.identity == "fast":
+        scale = computed_scale(model.cycle_scale)
         counted = cycle_features(
-            inputs.edge_index, inputs.num_nodes, model.cycle_length, model.cycle_scale, memory=int(budget.room)
+            inputs.edge_index, inputs.num_nodes, model.cycle_length, scale, memory=int(budget.room)
         )
         x = torch.cat([x, counted.to(x)], dim=-1)
     network = _KeptNetwork(model, inputs, x, torch.cat([queries.node, queries.color]), budget)
@@ -189,6 +192,9 @@ class _Budget:
             linear = isinstance(operator, LinearSumOperator)  # one array of messages; GIN's sums with own states
             arrays += num_layers + (1 + num_layers * bool(operator.own_weight) if linear else num_layers)
         kept = arrays * inputs.num_nodes * state + (num_edges + inputs.num_nodes) * _EDGE_BYTES
+        if model.identity == "full" and operator is not None and operator.takes_blocks:
+            # Their aggregates, and their numbers behind the in-neighbors.
+            kept += num_layers * 2 * num_edges // BLOCK * state + 8 * num_edges
         busiest = int(torch.bincount(inputs.edge_index[1], minlength=1).max()) + 1
         least = 2 * self.message * (busiest if named else num_edges)
         if memory < kept + least:
@@ -220,8 +226,11 @@ class _KeptNetwork:
         first = self.operators[0]
         self.graph = IndexedGraph(inputs.edge_index, inputs.num_nodes, first.self_loops)
         self.weight = first.edge_values(inputs.edge_index, inputs.num_nodes, inputs.edge_weight, x.dtype)
-        self.keeps_sums = model.identity == "full" and first.sums
+        full = model.identity == "full"
+        self.keeps_sums = full and first.sums
+        self.takes_blocks: TakesBlocks | None = first.takes_blocks if full and x.device.type == "cpu" else None
         self.rounds: list[PlainRound] = []
+        self.block_values: list[tuple[Tensor, ...]] = []  # of all blocks, for each round
         self.states = self._plain_states(x, read)  # after 0 ... num_layers rounds, each [num_nodes, width]
 
     def chunks(self, queries: Queries) -> Iterator[tuple[int, int]]:
@@ -243,9 +252,15 @@ class _KeptNetwork:
         return self.model.finish(answer), there.numel() - reached.numel()
 
     def _schedule(self, cone: Cone, queries: Queries) -> Schedule:
-        sums = self.keeps_sums
         return make_schedule(
-            self.graph, queries, self.model.num_layers, exchange=sums, cone=cone, plain_known=True, gradients=False
+            self.graph,
+            queries,
+            self.model.num_layers,
+            exchange=self.keeps_sums,
+            cone=cone,
+            plain_known=True,
+            gradients=False,
+            blocks=self.takes_blocks,
         )
 
     def _run(self, schedule: Schedule) -> Tensor:
@@ -258,6 +273,9 @@ class _KeptNetwork:
                 _, *own = round_.exchange.split(x, round_)
                 out = cast(SumOperator, operator).exchanged(plain, x, own, round_, self.weight)
             else:
+                if round_.blocks is not None:
+                    known = tuple(each.index_select(0, round_.blocks.number) for each in self.block_values[layer])
+                    round_ = replace(round_, blocks=replace(round_.blocks, known=known))
                 out = operator(x, round_, self.weight, self.edge_attr)
             h = self.model.after(layer, out)
         return h.index_select(0, schedule.answer)
@@ -277,6 +295,8 @@ class _KeptNetwork:
             states[0][some] = self.model.start(x.index_select(0, some))
         for layer, nodes in enumerate(needed[1:]):
             sent = self._sent(layer, states[layer], needed[layer]) if self.keeps_sums else None
+            if self.takes_blocks:
+                self.block_values.append(self._aggregate_blocks(layer, states[layer], nodes))
             for first, last in cut(into.degree_of(nodes) + 1, self.budget.chunk / self.budget.message):
                 out = self._plain_part(layer, states[layer], sent, nodes[first:last])
                 states[layer + 1][nodes[first:last]] = self.model.after(layer, out)
@@ -295,6 +315,25 @@ class _KeptNetwork:
         with_own = torch.empty_like(sent) if linear and operator.own_weight else None
         self.rounds.append(PlainRound(states, None if linear else sent, torch.empty_like(sent), with_own))
         return sent
+
+    def _aggregate_blocks(self, layer: int, states: Tensor, nodes: Tensor) -> tuple[Tensor, ...]:
+        """The aggregates of all blocks of messages into these nodes, as rows of their number."""
+        lists, into, values = block_lists(self.graph), self.graph.into, list[Tensor]()
+        wanted = torch.zeros(states.size(0), dtype=torch.bool, device=nodes.device).index_fill(0, nodes, True)
+        every = wanted.index_select(0, lists.node).nonzero().flatten()
+        for first, last in cut(lists.size.index_select(0, every), self.budget.chunk / self.budget.message):
+            some = every[first:last]
+            owner, position = lists.expand(some)
+            ends = [into.neighbor.index_select(0, position), lists.node.index_select(0, some)]
+            sources, place = distinct(torch.cat(ends), states.size(0))
+            source, previous = place.split([owner.numel(), some.numel()])
+            messages = group_messages(source, owner, some[:0], sources.numel(), some.numel(), gradients=False)
+            blocks = Blocks(some, messages, previous)
+            found = self.operators[layer].block_values(states.index_select(0, sources), blocks)
+            values = values or [each.new_empty(lists.node.numel(), *each.shape[1:]) for each in found]
+            for kept, each in zip(values, found, strict=True):
+                kept[some] = each
+        return tuple(values)
 
     def _plain_part(self, layer: int, states: Tensor, sent: Tensor | None, nodes: Tensor) -> Tensor:
         """A round on plain states for some nodes."""
@@ -327,7 +366,7 @@ class _KeptNetwork:
     def _check(self, cone: Cone, query: Queries) -> None:
         rows, node = cone.key.numel(), cone.node
         edges = self.graph.into.degree_of(node).sum()
-        between = (edges + self.graph.out.degree_of(node).sum()).clamp(max=rows**2)
+        between = torch.stack([each.degree_of(node).sum() for each in self.graph.ascending]).sum()
         cost, room = self._cost(torch.tensor(rows), between, edges), self.budget.room
         if cost > room:
             raise TooLargeError(

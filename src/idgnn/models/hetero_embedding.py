@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from idgnn.identity.cone import cones, cut, join, warn_unreached
+from idgnn.identity.cone import cut, warn_unreached
 from idgnn.identity.cost import TooLargeError, readable
 from idgnn.identity.hetero_queries import TypedQueries, TypedQuerySpec
 from idgnn.identity.hetero_schedule import TypedSchedule, all_slots, typed_schedule
@@ -43,7 +43,7 @@ class _Kept:
         h, slots = model.start(tuple(starts)), all_slots(index.graph, typed, index.sums)
         self.states: list[Tensor] = []  # [nodes, channels]
         self.sums: list[Tensor] = []
-        for layer in model.layers:
+        for layer in model.rounds:
             total = layer.total(h, slots, index.weight)
             self.states.append(h)
             self.sums.append(total)
@@ -76,7 +76,7 @@ def embed(
         for first, last in _chunks(model, index, joined.take(order), limit):
             chosen = order[first:last]
             mine = joined.take(chosen)
-            values, missed = _answers(model, index, kept, mine)
+            values, missed = _answers(model, index, kept, mine, asked.read)
             out[chosen.cpu()] = values.cpu()
             unreached += missed
             bar.advance(chosen.numel())
@@ -100,10 +100,10 @@ def _item(model: HeteroIDGNN) -> int:
     return torch.empty(0, dtype=model.dtype).element_size()
 
 
-def _answers(model: HeteroIDGNN, index: HeteroIndex, kept: _Kept, asked: Queries) -> tuple[Tensor, int]:
+def _answers(model: HeteroIDGNN, index: HeteroIndex, kept: _Kept, asked: Queries, read: str) -> tuple[Tensor, int]:
     """The answers to some queries, and how many of them no color reaches: those are plain."""
     graph, num_layers = index.graph, model.num_layers
-    cone = join(cones(graph, num_layers, asked))
+    cone, changed = index.rows(asked, read)
     there = cone.find(asked)[1]
     out = kept.last.index_select(0, asked.node)
     reached = there.nonzero().flatten()
@@ -115,6 +115,7 @@ def _answers(model: HeteroIDGNN, index: HeteroIndex, kept: _Kept, asked: Queries
         num_layers,
         exchange=index.sums,
         cone=cone,
+        changed=changed,
         plain_known=True,
         gradients=False,
     )

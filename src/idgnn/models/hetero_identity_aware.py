@@ -213,11 +213,16 @@ def takes_types(module: nn.Module) -> bool:
         return True  # by to_hetero or to_hetero_with_bases
     if any(isinstance(part, (HeteroConv, HGTConv, HANConv)) for part in module.modules()):
         return True
-    parameters = inspect.signature(module.forward).parameters.values()
-    return any(
-        parameter.name in ("x_dict", "edge_index_dict") or "HeteroData" in str(parameter.annotation)
-        for parameter in parameters
-    ) or any(takes_types(child) for child in module.modules() if isinstance(child, GraphModule) and child is not module)
+    parameters = list(inspect.signature(module.forward).parameters.values())
+    hint = str(parameters[0].annotation).lower().removeprefix("typing.") if parameters else ""
+    return (
+        hint.startswith(("dict[", "mapping["))
+        or any(
+            parameter.name in ("x_dict", "edge_index_dict") or "HeteroData" in str(parameter.annotation)
+            for parameter in parameters
+        )
+        or any(takes_types(part) for part in module.modules() if isinstance(part, GraphModule) and part is not module)
+    )
 
 
 def read_rows(output: Any, read: str, answer: Tensor, num_rows: int, name: str) -> Any:

@@ -110,6 +110,8 @@ class HeteroIDGNN(Saved, nn.Module):
                 raise ValueError(f"{name} is {value!r}, expected one of {', '.join(map(repr, choices))}.")
         check_num_layers(num_layers)
         check_scale(cycle_scale)
+        if cycle_scale == "standardized":
+            raise ValueError("cycle_scale is 'standardized', expected 'log', 'counts' or 'walk' here.")
         check_whole(hidden_channels, "hidden_channels", "the width of the network")
         check_whole(cycle_length, "cycle_length", "how many counts are added to the features")
         for kind in (*in_channels, *self.num_embeddings, *([] if root is None else [root])):
@@ -142,8 +144,8 @@ class HeteroIDGNN(Saved, nn.Module):
         )
         self.lin_out = nn.Identity() if out_channels is None else nn.Linear(hidden_channels, out_channels)
         nn.init.normal_(self.constant, std=0.1)
-        for table in self.embedding.values():
-            nn.init.normal_(table.weight, std=0.1)
+        for weight in self.embedding.parameters():
+            nn.init.normal_(weight, std=0.1)
 
     @classmethod
     def for_data(
@@ -181,6 +183,11 @@ class HeteroIDGNN(Saved, nn.Module):
             cycle_length=cycle_length,
             cycle_scale=cycle_scale,
         )
+
+    @property
+    def rounds(self) -> list[HeteroLayer]:
+        """The layers, one for each round."""
+        return [layer for layer in self.layers if isinstance(layer, HeteroLayer)]
 
     @property
     def dtype(self) -> torch.dtype:

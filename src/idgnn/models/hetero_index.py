@@ -11,8 +11,10 @@ from torch_geometric.data import HeteroData
 
 from idgnn.identity.adjacency import IndexedGraph, distinct
 from idgnn.identity.checks import check_dtype
+from idgnn.identity.cone import ChangedEdges, Cone, cones, join
 from idgnn.identity.cost import check_room
 from idgnn.identity.cycle_features import cycle_features
+from idgnn.identity.hetero_forward import ForwardSearch
 from idgnn.identity.hetero_graph import typed_queries
 from idgnn.identity.hetero_queries import TypedQueries, TypedQuerySpec, as_typed_queries
 from idgnn.identity.hetero_schedule import TypedSchedule, Way, typed_schedule
@@ -63,6 +65,7 @@ class HeteroIndex:
         self.graph = IndexedGraph(self.typed.edge_index, self.typed.total)
         self.weight = None if model.aggr == "sum" else _means(self.typed, model.dtype)
         self.x = {kind: _features(model, data, kind) for kind in data.node_types}
+        self._searches: dict[str, ForwardSearch] = {}  # by the type that is read
         if self.identity == "fast":
             counts = cycle_features(self.typed.edge_index, self.typed.total, model.cycle_length, model.cycle_scale)
             parts = counts.to(model.dtype).split(list(self.typed.num_nodes))
@@ -86,10 +89,13 @@ class HeteroIndex:
         asked = self.queries(queries)
         joined, read = asked.joined(self.typed), None
         if self.identity == "full":
+            cone, changed = self.rows(joined, asked.read)
             schedule = make_schedule(
                 self.graph,
                 joined,
                 self.num_layers,
+                cone=cone,
+                changed=changed,
                 exchange=None if self.sums else False,
                 gradients=False,  # they are sorted once, below
                 check=check_room,
@@ -101,6 +107,15 @@ class HeteroIndex:
             schedule = plain_schedule(self.graph, nodes, self.num_layers)
         rounds = typed_schedule(schedule, self.graph, self.typed, self.way(gradients))
         return HeteroPrepared(self.starts(rounds), self.weight, rounds, read)
+
+    def rows(self, asked: Queries, read: str) -> tuple[Cone, ChangedEdges | None]:
+        """The rows of the queries and, if they are found on the way, the changed edges between them."""
+        if not asked.own:
+            if read not in self._searches:
+                self._searches[read] = ForwardSearch.of(self.graph, self.typed, read, self.num_layers)
+            if self._searches[read].pays(asked):
+                return self._searches[read].run(asked)
+        return join(cones(self.graph, self.num_layers, asked)), None
 
     def way(self, gradients: bool) -> Way:
         """How messages are arranged for the layers of the network."""

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, get_args, overload
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import HANConv, HeteroConv, HGTConv, MessagePassing
 from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
+from idgnn.choices import Color
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph
 from idgnn.identity.kept import Kept
 from idgnn.identity.schedule import RowGraph
@@ -44,13 +45,23 @@ if TYPE_CHECKING:
 @overload
 def identity_aware(module: HeteroConv | HGTConv | HANConv) -> HeteroIdentityAwareModel: ...
 @overload
-def identity_aware(module: MessagePassing) -> IdentityAwareLayer: ...
+def identity_aware(module: MessagePassing, *, color: Color = "message") -> IdentityAwareLayer: ...
 @overload
 def identity_aware(
-    module: nn.Module, *, per_node: Iterable[str] = (), per_edge: Iterable[str] = (), shared: Iterable[str] = ()
+    module: nn.Module,
+    *,
+    color: Color = "message",
+    per_node: Iterable[str] = (),
+    per_edge: Iterable[str] = (),
+    shared: Iterable[str] = (),
 ) -> IdentityAwareModel: ...
 def identity_aware(
-    module: nn.Module, *, per_node: Iterable[str] = (), per_edge: Iterable[str] = (), shared: Iterable[str] = ()
+    module: nn.Module,
+    *,
+    color: Color = "message",
+    per_node: Iterable[str] = (),
+    per_edge: Iterable[str] = (),
+    shared: Iterable[str] = (),
 ) -> Any:
     r"""The ID-GNN-Full version of a PyG layer or of a model that is made of PyG layers.
 
@@ -67,6 +78,9 @@ def identity_aware(
             such layers in its forward, which becomes an :class:`IdentityAwareModel`. A model over several node types
             (`HeteroConv`, `HGTConv`, `HANConv`, `to_hetero`, or a forward that takes `x_dict` and `edge_index_dict`
             or a `HeteroData`) becomes a :class:`idgnn.models.hetero_identity_aware.HeteroIdentityAwareModel`.
+        color: `"message"` colors messages alone, as in the paper. With `"message+update"` the colored row also adds a
+            linear map of its input, zero at first, to what the layer returns for it: then it differs from its twins,
+            which messages alone do not tell apart.
         per_node: The names of arguments of a model that have a row for each node. Like `per_edge` and `shared` it is
             needed only where this can be decided neither by PyG's names (`x`, `batch`, `edge_attr`, ...) nor by trying
             it out at the first call.
@@ -95,6 +109,8 @@ def identity_aware(
         raise ValueError(
             f"{type(module).__name__} is identity-aware already, or holds a part that is. Give what it was made of."
         )
+    if color not in get_args(Color):
+        raise ValueError(f"color is {color!r}, expected one of {', '.join(map(repr, get_args(Color)))}.")
     check_takeable(module)
     from idgnn.models.hetero_identity_aware import HeteroIdentityAwareModel, takes_types  # which is built on this
 
@@ -103,6 +119,8 @@ def identity_aware(
             raise ValueError(
                 "per_node, per_edge and shared are for models of one node type; here the keys of dictionaries tell."
             )
+        if color != "message":
+            raise ValueError(f"color={color!r} is for models of one node type, expected 'message' here.")
         return HeteroIdentityAwareModel(module)
     roles: tuple[tuple[ArgumentRole, Iterable[str]], ...] = ("node", per_node), ("edge", per_edge), ("shared", shared)
     said: dict[str, ArgumentRole] = {}
@@ -114,10 +132,10 @@ def identity_aware(
                 )
     if not isinstance(module, MessagePassing):
         _check_names(module, said)
-        return IdentityAwareModel(module, said)
+        return IdentityAwareModel(module, said, color)
     if said:
         raise ValueError("per_node, per_edge and shared are for models; the arguments of a layer are given per row.")
-    return IdentityAwareLayer(module)
+    return IdentityAwareLayer(module, color)
 
 
 def _check_names(module: nn.Module, said: dict[str, ArgumentRole]) -> None:
@@ -195,10 +213,10 @@ class IdentityAwareLayer(Wrapped):
         torch.Size([3, 4])
     """
 
-    def __init__(self, layer: MessagePassing) -> None:
+    def __init__(self, layer: MessagePassing, color: Color = "message") -> None:
         super().__init__()
         self.module = copied(layer)
-        self.color = ColorMap(source_channels(layer), like=layer)
+        self.color = ColorMap(source_channels(layer), like=layer, color=color)
         self._calls = Calls()
         self._hooks = LayerHooks("", self.color, self._calls)
         self._hooks.install(self.module)
@@ -255,16 +273,16 @@ class IdentityAwareModel(Wrapped):
         torch.Size([2, 4])
     """
 
-    def __init__(self, module: nn.Module, said: dict[str, ArgumentRole]) -> None:
+    def __init__(self, module: nn.Module, said: dict[str, ArgumentRole], color: Color = "message") -> None:
         super().__init__()
         self.module = copied(module)
         self.colors = nn.Module()
         self._calls = Calls()
         self._hooks: dict[str, LayerHooks] = {}
         for name, layer in self._layers().items():
-            color = ColorMap(source_channels(layer), like=layer)
-            hold(self.colors, name, color)
-            self._hooks[name] = LayerHooks(name, color, self._calls)
+            colored = ColorMap(source_channels(layer), like=layer, color=color)
+            hold(self.colors, name, colored)
+            self._hooks[name] = LayerHooks(name, colored, self._calls)
             self._hooks[name].install(layer)
         for name, block in self.module.named_modules():
             if isinstance(block, InvertibleModule):
@@ -326,7 +344,10 @@ class IdentityAwareModel(Wrapped):
         options = {name: values.index_select(0, rows.edge) for name, values in edge.items() if values is not None}
         x = ready.x.index_select(0, rows.node)
         out = self.run_rows(x, rows.edge_index, colored=rows.colored, **options)
-        return rows_of(out, rows.node.numel(), rows.query_row, type(self.module).__name__)
+        h = rows_of(out, rows.node.numel(), rows.query_row, type(self.module).__name__)
+        if ready.read is None:
+            return h
+        return torch.cat([h.index_select(0, ready.read.node), h.index_select(0, ready.read.color)], dim=-1)
 
     def embed(
         self,
@@ -515,6 +536,8 @@ class IdentityAwareModel(Wrapped):
             own = self._hooks[name].color
             if hooks.color.channels is not None and own.channels is None and not own.follows_input:
                 own.set_channels(hooks.color.channels, call.x.device, own.delta.dtype)
+            if own.update is not None and hooks.color.update is not None and hooks.color.update.shape is not None:
+                own.update.set_shape(hooks.color.update.shape, call.x.device, own.update.weight.dtype)
         self._verified.add(num_layers)
         if trimmed and rounds is not None:
             self._trimmed.add(rounds)

@@ -8,26 +8,28 @@ from typing import Any, cast, get_args
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import dropout as drop
 from torch.nn.functional import normalize as l2_normalize
 from torch_geometric.data import Data
 from torch_geometric.nn import BatchNorm
 
-from idgnn.choices import Aggregation, ConvName, CycleScale, EdgeInput, Identity
+from idgnn.choices import Aggregation, Color, ConvName, CycleScale, EdgeInput, Identity
 from idgnn.identity.checks import check_num_layers, check_rows, check_states, check_whole
-from idgnn.identity.cycle_features import check_scale, cycle_features
+from idgnn.identity.cycle_features import check_scale, computed_scale, cycle_features, log_counts
 from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.queries import as_queries
 from idgnn.identity.schedule import RowGraph, Schedule
 from idgnn.layers.eager import eager
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.operator import Operator
+from idgnn.models.count_scale import CountScale
 from idgnn.models.foreign import check_exact
 from idgnn.models.identity_aware import IdentityAwareLayer, Wrapped, identity_aware, takes
 from idgnn.models.inputs import Inputs, check_batch, given, given_with
 from idgnn.models.planner import Engine, Planner, check_engine
 from idgnn.models.prepared import Prepared
 from idgnn.models.saving import Saved
-from idgnn.models.settings import EncoderConfig
+from idgnn.models.settings import EncoderConfig, check_dropout
 
 _CHECKED_EDGES = 64  # on which layers that are not ours are compared with brute force
 
@@ -44,8 +46,12 @@ class IDGNN(Saved, nn.Module):
             makes any PyG layer.
         identity: `"full"`: heterogeneous message passing (Algorithm 1). `"fast"`: closed-walk counts as node features.
             `"none"`: the plain GNN.
+        color: What has second weights in `"full"`: `"message"`, as in Eq. 3, or `"message+update"`
+            (:class:`idgnn.IdentityConv`).
         cycle_length: How many counts `"fast"` adds to the features.
-        cycle_scale: Their scale: `"log"`, `"counts"` or `"walk"`.
+        cycle_scale: Their scale: `"standardized"`, logarithms standardized over the training graphs
+            (:meth:`fit_cycle_scale`), `"log"`, `"counts"` or `"walk"`.
+        dropout: Share of the hidden states that is set to zero in training, after the first layer and each round.
         normalize: Whether embeddings are scaled to length 1 before the last linear layer, as in the paper's code.
         aggr: Aggregation of `"sage"`.
         heads: Attention heads of `"gat"`.
@@ -72,8 +78,10 @@ class IDGNN(Saved, nn.Module):
         conv: ConvName | Callable[[int, int], nn.Module] = EncoderConfig.conv,
         identity: Identity = EncoderConfig.identity,
         *,
+        color: Color = EncoderConfig.color,
         cycle_length: int = EncoderConfig.cycle_length,
         cycle_scale: CycleScale = EncoderConfig.cycle_scale,
+        dropout: float = EncoderConfig.dropout,
         normalize: bool = EncoderConfig.normalize,
         aggr: Aggregation = EncoderConfig.aggr,
         heads: int = EncoderConfig.heads,
@@ -87,8 +95,10 @@ class IDGNN(Saved, nn.Module):
             num_layers=num_layers,
             conv=conv,
             identity=identity,
+            color=color,
             cycle_length=cycle_length,
             cycle_scale=cycle_scale,
+            dropout=dropout,
             normalize=normalize,
             aggr=aggr,
             heads=heads,
@@ -98,6 +108,7 @@ class IDGNN(Saved, nn.Module):
             raise ValueError(f"identity is {identity!r}, expected one of {', '.join(get_args(Identity))}.")
         check_num_layers(num_layers)
         check_scale(cycle_scale)
+        check_dropout(dropout)
         check_whole(in_channels, "in_channels", "the number of node features")
         check_whole(hidden_channels, "hidden_channels", "the width of the network")
         if out_channels is not None:
@@ -112,6 +123,7 @@ class IDGNN(Saved, nn.Module):
         self.num_layers, self.identity, self.normalize = num_layers, identity, normalize
         self.cycle_length: int = cycle_length
         self.cycle_scale: CycleScale = cycle_scale
+        self.dropout = dropout
         full = identity == "full"
 
         def layer() -> nn.Module:
@@ -119,9 +131,12 @@ class IDGNN(Saved, nn.Module):
                 made = conv(hidden_channels, hidden_channels)
                 if not full:
                     return made
-                aware = identity_aware(made)
+                aware = identity_aware(made, color=color)
                 if isinstance(aware, IdentityAwareLayer):
-                    aware.color(torch.empty(0, hidden_channels))  # a layer that does not tell its width gets it here
+                    none = torch.empty(0, hidden_channels)  # a layer that does not tell its width gets it here
+                    aware.color(none)
+                    if aware.color.update is not None:
+                        aware.color.update(none, none)
                 return aware
             # BatchNorm follows and cancels any bias.
             return IdentityConv(
@@ -129,6 +144,7 @@ class IDGNN(Saved, nn.Module):
                 hidden_channels,
                 hidden_channels,
                 identity=full,
+                color=color,
                 bias=False,
                 aggr=aggr,
                 heads=heads,
@@ -136,10 +152,12 @@ class IDGNN(Saved, nn.Module):
             )
 
         added = cycle_length if identity == "fast" else 0
+        self.count_scale = CountScale(cycle_length) if added and cycle_scale == "standardized" else None
         self.lin_in = nn.Linear(in_channels + added, hidden_channels)
         self.convs = nn.ModuleList(layer() for _ in range(num_layers))
         self.norms = nn.ModuleList(BatchNorm(hidden_channels, allow_single_element=True) for _ in range(num_layers))
         self.lin_out = nn.Identity() if out_channels is None else nn.Linear(hidden_channels, out_channels)
+        self._fitted = False  # whether the counts are known to be standardized, without a look at the device
         self._checked = False  # whether layers that are not ours have been looked at
         self._planner = Planner(num_layers)
 
@@ -201,7 +219,8 @@ class IDGNN(Saved, nn.Module):
                 and a node that is colored.
             graph: The identity graph, built before by :func:`idgnn.identity_graph`. It holds the queries. Then `x` and
                 `edge_index` may be those of the original graph or its own.
-            counts: The features that `"fast"` adds `[num_nodes, cycle_length]`, if they are at hand already.
+            counts: The features that `"fast"` adds `[num_nodes, cycle_length]`, if they are at hand already; with
+                `cycle_scale="standardized"` on the scale `"log"`.
             engine: How `"full"` is computed, in evaluation mode with the same result: `"trimmed"`, the rows of the
                 identity graph that each round needs; `"exchange"`, the same for layers that sum, at a cost that does
                 not grow with degrees; `"graph"`, all rows; `"ego"`, ego networks (Algorithm 1). `None`: the fastest.
@@ -246,11 +265,12 @@ class IDGNN(Saved, nn.Module):
 
     def start(self, x: Tensor) -> Tensor:
         """The states before the first round."""
-        return self.lin_in(x).relu()
+        x = x if self.count_scale is None else self.count_scale(x)
+        return drop(self.lin_in(x).relu(), self.dropout, self.training)
 
     def after(self, layer: int, out: Tensor) -> Tensor:
         """The states after a round, from what its convolution gave."""
-        return self.norms[layer](out).relu_()
+        return drop(self.norms[layer](out).relu_(), self.dropout, self.training)
 
     def finish(self, h: Tensor) -> Tensor:
         """The embeddings, from the states after the last round."""
@@ -295,6 +315,31 @@ class IDGNN(Saved, nn.Module):
         from idgnn.models.embedding import embed  # which needs to know what an IDGNN is
 
         return embed(self, data, roots, memory, out, progress)
+
+    def fit_cycle_scale(self, graphs: Data | Sequence[Data]) -> None:
+        """Standardizes the counts of `"fast"` over these graphs, which should be the training graphs.
+
+        :func:`idgnn.train` does so. In a training loop of your own call this before the first step; otherwise the first
+        batch that the network is given in training mode takes the place of all graphs. Nothing happens if
+        `cycle_scale` is another than `"standardized"`, or if the network has no counts.
+
+        Example:
+            >>> model = IDGNN(1, 16, 2, identity="fast")
+            >>> path = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+            >>> model.fit_cycle_scale([path])
+            >>> model.count_scale.mean[:3]  # log(1 + count) of 1, 2 and 3 steps
+            tensor([0.0000, 0.8283, 0.0000])
+        """
+        if self.count_scale is not None:
+            self.count_scale.fit(log_counts(graphs, self.cycle_length))
+
+    def counts_of(self, edge_index: Tensor, num_nodes: int) -> Tensor:
+        """The counts of all nodes, before they are standardized: worked out once per `edge_index`."""
+
+        def count() -> Tensor:
+            return cycle_features(edge_index, num_nodes, self.cycle_length, computed_scale(self.cycle_scale))
+
+        return self._planner.kept.get(edge_index, ("counts", num_nodes), count)
 
     @eager
     def prepare(
@@ -356,16 +401,21 @@ class IDGNN(Saved, nn.Module):
             if counts is not None:
                 raise ValueError(f"counts are for identity='fast', but the model has identity={self.identity!r}.")
             return inputs.x
-        edge_index, size = inputs.edge_index, inputs.num_nodes
-
-        def count() -> Tensor:
-            return cycle_features(edge_index, size, self.cycle_length, self.cycle_scale)
-
-        features: Tensor = self._planner.kept.get(edge_index, ("counts", size), count) if counts is None else counts
+        size = inputs.num_nodes
+        features = self.counts_of(inputs.edge_index, size) if counts is None else counts
         check_rows(features, "counts", f"[num_nodes, {self.cycle_length}]")
         if features.shape != (size, self.cycle_length):
             raise ValueError(f"counts has shape {list(features.shape)}, expected [num_nodes, {self.cycle_length}].")
+        self.fit_if_needed(features)
         return torch.cat([inputs.x, features.to(inputs.x)], dim=-1)
+
+    def fit_if_needed(self, counts: Tensor) -> None:
+        """Standardizes by these counts `[nodes, cycle_length]` if this is training and none were given before."""
+        scale = self.count_scale
+        if scale is not None and self.training and counts.size(0) and not self._fitted:
+            if not bool(scale.fitted):
+                scale.fit(counts)
+            self._fitted = True
 
     def _run_schedule(self, h: Tensor, ready: Prepared, schedule: Schedule) -> Tensor:
         """The rounds of our own layers, from the nodes to the targets of the last."""

@@ -14,11 +14,10 @@ from torch_geometric.data import Data
 from idgnn.identity.adjacency import IndexedGraph, distinct
 from idgnn.identity.cone import ConeTable, UnreachedColorWarning, row_bounds
 from idgnn.identity.cost import check_room, free_memory
-from idgnn.identity.cycle_features import cycle_features
 from idgnn.identity.identity_graph import identity_graph
 from idgnn.identity.neighborhood import Caps, neighborhood
 from idgnn.identity.queries import Queries, as_queries
-from idgnn.identity.schedule import RowGraph, Schedule, make_schedule, plain_schedule, used_edges
+from idgnn.identity.schedule import RowGraph, Schedule, TakesBlocks, make_schedule, plain_schedule, used_edges
 from idgnn.models.inputs import Inputs, of_data
 from idgnn.models.prepared import Prepared
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 # The cones of all roots are found once and kept if they take at most this share of the memory that is free.
 _TABLE_SHARE = 0.125
-_ROW_BYTES, _CHANGE_BYTES = 24, 16
+_ROW_BYTES, _CHANGE_BYTES = 24, 32
 
 
 class LargeGraph:
@@ -63,15 +62,20 @@ class LargeGraph:
         self.num_layers, self.identity = model.num_layers or 1, model.identity
         self.named = operator is not None
         self.edge_index, self.edge_attr, self.weight = edge_index, inputs.edge_attr, inputs.edge_weight
-        self.self_loops, self.sums = False, False
+        self.self_loops, self.sums, self.by_source = False, False, True
+        self.blocks: TakesBlocks | None = None
         if operator is not None:
             self.self_loops, self.sums = operator.self_loops, operator.sums
+            if next(model.parameters()).device.type == "cpu":
+                self.blocks = operator.takes_blocks
+                self.by_source = self.blocks != "all"  # maxima send their gradients to the winners, one by one
             self.weight = operator.edge_values(edge_index, self.num_nodes, inputs.edge_weight, inputs.x.dtype)
         self.graph = IndexedGraph(edge_index, self.num_nodes, self.self_loops)
         self.x = inputs.x
         if self.identity == "fast":
             model = cast("IDGNN", model)
-            counts = cycle_features(edge_index, self.num_nodes, model.cycle_length, model.cycle_scale)
+            counts = model.counts_of(edge_index, self.num_nodes)
+            model.fit_if_needed(counts)
             self.x = torch.cat([self.x, counts.to(self.x)], dim=-1)
         self.table = None
         if roots is not None and roots.dim() == 1 and self.named and self.identity == "full" and roots.numel():
@@ -144,6 +148,8 @@ class LargeGraph:
                 exchange=None if self.sums else False,
                 cone=cone,
                 changed=changed,
+                gradients=self.by_source,
+                blocks=self.blocks,
                 check=check_room,
             )
             return schedule, None

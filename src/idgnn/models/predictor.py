@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
-from idgnn.choices import Level
+from idgnn.choices import EdgeInput, Level, PairHeadName
+from idgnn.identity.queries import Queries
 from idgnn.models.budget import match_budget, num_parameters
 from idgnn.models.heads import GraphHead, NodeHead, PairHead
 from idgnn.models.identity_aware import IdentityAwareLayer, IdentityAwareModel
@@ -34,11 +35,14 @@ class Predictor(Saved):
         num_outputs: Numbers per answer.
         encoder: The settings of an :class:`idgnn.IDGNN` without a last linear layer; of a wrapped model its class
             (`own_network`), `in_channels`, and `hidden_channels`, the width of its output.
-        pair_hidden: Width of the hidden layer that reads two node embeddings side by side; a conditional embedding of
-            ID-GNN-Full is read by one linear layer.
+        pair_hidden: Width of the hidden layer of the MLP that reads pairs.
+        pair_head: `"mlp"`, or `"paper"`, where one linear layer reads a conditional embedding of ID-GNN-Full.
+        symmetric: Whether the answer about a pair is the mean of those about (u, v) and (v, u).
         wrapped: The encoder, if it is a model that :func:`idgnn.identity_aware` wrapped.
     """
 
+    encoder_class: ClassVar[type[IDGNN]] = IDGNN
+    """The encoder that is made from its settings; variants have one of their own."""
     encoder: Any  # an IDGNN, one of its variants in the experiments, or an IdentityAwareModel
 
     def __init__(
@@ -47,20 +51,30 @@ class Predictor(Saved):
         num_outputs: int,
         encoder: dict[str, Any],
         pair_hidden: int | None = _PAIR_HIDDEN,
+        pair_head: PairHeadName = ModelSettings.pair_head,
+        symmetric: bool = False,
         wrapped: IdentityAwareModel | None = None,
     ) -> None:
         super().__init__()
-        self.settings = {"level": level, "num_outputs": num_outputs, "encoder": encoder, "pair_hidden": pair_hidden}
+        self.settings = {
+            "level": level,
+            "num_outputs": num_outputs,
+            "encoder": encoder,
+            "pair_hidden": pair_hidden,
+            "pair_head": pair_head,
+            "symmetric": symmetric,
+        }
         self.level: Level = level
-        self.encoder = IDGNN(**encoder) if wrapped is None else wrapped
-        width = encoder["hidden_channels"]
-        if level == "node":
-            self.head: nn.Module = NodeHead(width, num_outputs)
-        elif level == "pair":
-            hidden = None if self.encoder.identity == "full" else pair_hidden
-            self.head = PairHead(self.pair_channels, num_outputs, hidden)
-        else:
-            self.head = GraphHead(width, num_outputs)
+        self.symmetric = symmetric and level == "pair"
+        self.encoder = self.encoder_class(**encoder) if wrapped is None else wrapped
+        linear = self.encoder.identity == "full" and pair_head == "paper"
+        self.head = self.make_head(num_outputs, None if linear else pair_hidden)
+
+    def make_head(self, num_outputs: int, pair_hidden: int | None) -> nn.Module:
+        """What reads the embeddings; pairs by an MLP of this width, or by one linear layer."""
+        if self.level == "pair":
+            return PairHead(self.pair_channels, num_outputs, pair_hidden)
+        return (NodeHead if self.level == "node" else GraphHead)(self.width, num_outputs)
 
     @property
     def in_channels(self) -> int:
@@ -86,7 +100,42 @@ class Predictor(Saved):
             num_graphs: How many there are.
         """
         h = self.encoder.run(ready)
-        return self.head(h, graph, num_graphs) if self.level == "graph" else self.head(h)
+        return self.head(h, graph, num_graphs) if self.level == "graph" else self.answer(h)
+
+    def answer(self, h: Tensor) -> Tensor:
+        """Answers from embeddings of nodes, or of pairs: `[queries, num_outputs]`.
+
+        Where pairs are symmetric, those of ID-GNN-Full are given in both directions, side by side.
+        """
+        if not self.symmetric:
+            return self.head(h)
+        ahead, back = h.chunk(2, dim=-1)
+        if self.encoder.identity == "full":
+            return (self.head(ahead) + self.head(back)) / 2
+        return (self.head(h) + self.head(torch.cat([back, ahead], dim=-1))) / 2
+
+    @property
+    def reads_both(self) -> bool:
+        """Whether the encoder has to embed both directions of a pair, under different colors."""
+        return self.symmetric and self.encoder.identity == "full"
+
+    def takes(self, name: EdgeInput) -> bool:
+        """As :meth:`idgnn.IDGNN.takes`."""
+        return self.encoder.takes(name)
+
+    def prepare(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        *,
+        edge_attr: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+        queries: Tensor | None = None,
+    ) -> Prepared:
+        """As :meth:`idgnn.IDGNN.prepare`; of pairs both directions, if they are read."""
+        asked = both_directions(queries) if self.reads_both and queries is not None else queries
+        ready = self.encoder.prepare(x, edge_index, edge_attr=edge_attr, edge_weight=edge_weight, queries=asked)
+        return read_side_by_side(ready, asked) if self.reads_both and asked is not None else ready
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], wrapped: IdentityAwareModel | None = None) -> Self:
@@ -106,6 +155,17 @@ class Predictor(Saved):
             found = "an IDGNN, which is made from its settings. Leave model out" if own is None else f"{own}. Pass that"
             raise ValueError(f"model is {name}, but the network in {folder} is {found}.")
         return cls._made(folder, {**settings, "wrapped": wrapped})._load_weights(folder, assign=False)
+
+
+def both_directions(pairs: Tensor) -> Tensor:
+    """The pairs `[2, pairs]`, and behind them the same pairs the other way round: `[2, 2 * pairs]`."""
+    return torch.cat([pairs, pairs.flip(0)], dim=1)
+
+
+def read_side_by_side(ready: Prepared, asked: Tensor) -> Prepared:
+    """What was prepared for both directions of pairs, read with the two embeddings of a pair side by side."""
+    ahead, back = torch.arange(asked.size(1), device=ready.x.device).chunk(2)  # positions among the answers
+    return replace(ready, read=Queries(ahead, back))
 
 
 def check_wrapped(model: Any) -> None:
@@ -128,7 +188,9 @@ def check_wrapped(model: Any) -> None:
     )
 
 
-def wrapped_predictor(encoder: IdentityAwareModel, level: Level, num_outputs: int, data: Data) -> Predictor:
+def wrapped_predictor(
+    encoder: IdentityAwareModel, level: Level, num_outputs: int, data: Data, symmetric: bool = False
+) -> Predictor:
     """A head on a wrapped model, whose output width is found by running it on the first node of a graph with edges."""
     device, x = next(encoder.parameters()).device, cast(Tensor, data.x)
     graph = LargeGraph.of_inputs(encoder, of_data(data, encoder, device))
@@ -139,20 +201,28 @@ def wrapped_predictor(encoder: IdentityAwareModel, level: Level, num_outputs: in
         found = f"a tensor of shape {['num_nodes', *h.shape[1:]]}" if isinstance(h, Tensor) else f"a {type(h).__name__}"
         raise ValueError(f"{name} returns {found}, expected one tensor of shape [num_nodes, channels].")
     settings = {"own_network": name, "in_channels": x.size(1), "hidden_channels": h.size(1)}
-    return Predictor(level, num_outputs, settings, wrapped=encoder)
+    return Predictor(level, num_outputs, settings, symmetric=symmetric, wrapped=encoder)
 
 
 def make_predictor(
-    settings: ModelSettings, level: Level, in_channels: int, num_outputs: int, edge_dim: int | None
+    settings: ModelSettings,
+    level: Level,
+    in_channels: int,
+    num_outputs: int,
+    edge_dim: int | None,
+    symmetric: bool = False,
 ) -> Predictor:
     """The network that settings ask for, with the width that its budget allows.
 
     Every network is counted with its own head. The budget is that of a plain GCN with the smallest head there is: for
     pairs the one linear layer of ID-GNN-Full, so that a network that reads pairs by an MLP is narrower for it.
+    `symmetric` says whether pairs have no direction, for settings that leave this to the task.
     """
+    symmetric = symmetric if settings.symmetric is None else settings.symmetric
 
     def network(settings: ModelSettings, width: int) -> Predictor:
-        return Predictor(level, num_outputs, settings.encoder(level, in_channels, width, edge_dim).as_dict())
+        encoder = settings.encoder(level, in_channels, width, edge_dim).as_dict()
+        return Predictor(level, num_outputs, encoder, pair_head=settings.pair_head, symmetric=symmetric)
 
     if settings.conv == "gine" and edge_dim is None:
         raise ValueError("gine reads edge features, but the graphs have none. Use gin, or give them features.")

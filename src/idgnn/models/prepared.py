@@ -21,7 +21,8 @@ class Prepared:
     weight: Tensor | None  # of messages: per edge and self-loop for our own layers, else the edge weights as given
     edge_attr: Tensor | None
     plan: Plan
-    read: Queries | None  # which answers of the plan are read: of a plain network, nodes; None: all of them
+    # Which answers of the plan are read: of a plain network, nodes; of symmetric pairs, both directions; None: all.
+    read: Queries | None
     pair_x: Tensor | None = None  # [queries, channels] features of the queries themselves
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from idgnn.choices import Aggregation, ConvName, CycleScale, Identity, Level, check_choices, check_counts
+from idgnn.choices import (
+    Aggregation,
+    Color,
+    ConvName,
+    CycleScale,
+    Identity,
+    Level,
+    PairHeadName,
+    check_choices,
+    check_counts,
+)
 
 
 @dataclass(frozen=True)
@@ -16,14 +26,18 @@ class LayerOptions:
     """The layer; gine reads edge features, gcn edge weights."""
     identity: Identity = "full"
     """ID-GNN-Full, ID-GNN-Fast (closed-walk counts as features), or the plain GNN."""
+    color: Color = "message+update"
+    """Second weights of the full version: for the messages of the colored node, or also for its own update."""
     aggr: Aggregation = "max"
     """Aggregation of sage."""
     heads: int = 1
     """Attention heads of gat."""
     cycle_length: int = 10
     """Number of closed-walk counts that the fast version adds to the features."""
-    cycle_scale: CycleScale = "log"
-    """Their scale: logarithm, the counts as they are, or return probabilities of the random walk."""
+    cycle_scale: CycleScale = "standardized"
+    """Their scale: logarithms, standardized over the training graphs or not, counts, or return probabilities."""
+    dropout: float = 0.0
+    """Share of the hidden states that is set to zero in training, after the first layer and after each round."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +74,14 @@ class ModelSettings(LayerOptions):
     """Width of the network, in place of a budget."""
     budget: int = 256
     """Width of the plain GCN whose number of parameters is matched."""
+    pair_head: PairHeadName = "mlp"
+    """How pairs are read: by an MLP, or as in the paper, by one linear layer in the full version."""
+    symmetric: bool | None = None
+    """Read pairs in both directions and take the mean; unless given, for links that have no direction."""
 
     def __post_init__(self) -> None:
         check_choices(self)
+        check_dropout(self.dropout)
         names = ("layers", "width", "budget", "heads", "cycle_length")
         check_counts(self, tuple(name for name in names if getattr(self, name) is not None))
 
@@ -80,6 +99,12 @@ class ModelSettings(LayerOptions):
             num_layers=self.num_layers(level),
             edge_dim=edge_dim if self.conv == "gine" else None,
         )
+
+
+def check_dropout(dropout: float) -> None:
+    """Refuses a share that is not from 0 up to, but not including, 1."""
+    if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
+        raise ValueError(f"dropout is {dropout!r}, expected a share from 0 to below 1, for example 0.2.")
 
 
 def _values(options: LayerOptions, kind: type[LayerOptions]) -> dict[str, Any]:

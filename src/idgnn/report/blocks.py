@@ -10,7 +10,6 @@ from idgnn.choices import Protocol
 
 Verdict = Literal["holds", "does not hold", "not run"]
 VERDICT_SIGN: dict[Verdict, str] = {"holds": "✓", "does not hold": "✗", "not run": "not run"}
-_DIGITS = 3
 
 
 @dataclass(frozen=True)
@@ -44,21 +43,17 @@ class Check:
         return self.verdict.replace(" ", "-")
 
 
-def printed(value: float) -> float:
+def printed(value: float, digits: int = 3) -> float:
     """As a reader sees it, so that verdicts can be checked by eye; zero has no sign."""
-    return round(value, _DIGITS) + 0.0
+    return round(value, digits) + 0.0
 
 
-def at_least(found: float | None, bound: float, complete: bool) -> Check:
-    """Holds if the number is at least the bound."""
-    return Check(found, found is not None and printed(found) >= printed(bound), complete)
-
-
-def above(found: float | None, bound: float | None, complete: bool) -> Check:
-    """Holds if the number is above the bound, which is measured too; the check is about the difference."""
-    if found is None or bound is None:
+def reaches(found: float | None, bound: float, complete: bool, lower_is_better: bool = False, digits: int = 3) -> Check:
+    """Holds if the number is at least the bound, or at most if lower is better."""
+    if found is None:
         return Check(None, False, complete)
-    return Check(found - bound, printed(found) > printed(bound), complete)
+    difference = printed(found, digits) - printed(bound, digits)
+    return Check(found, difference <= 0 if lower_is_better else difference >= 0, complete)
 
 
 def within(difference: float | None, tolerance: float, complete: bool) -> Check:
@@ -90,6 +85,7 @@ class Shown:
     text: str
     check: Check | None = None
     hint: str = ""  # the tooltip of the HTML page
+    counts: tuple[str, Protocol] | None = None  # the expectation and protocol for which the check counts
 
     @property
     def sign(self) -> str:
@@ -108,6 +104,11 @@ class Head:
 
     title: str
     group: str = ""
+
+
+def heads(*titles: str) -> tuple[Head, ...]:
+    """Heads without groups."""
+    return tuple(map(Head, titles))
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,15 @@ class Block:
     corner: str
     heads: tuple[Head, ...]
     lines: tuple[Line, ...]
-    tallies: tuple[Tally, ...] = ()
+
+    @property
+    def tallies(self) -> list[Tally]:
+        """The checks of its cells, by what they count for."""
+        found = dict[tuple[str, Protocol], list[Check]]()
+        for cell in (cell for line in self.lines for cell in line.cells):
+            if cell.check is not None and cell.counts is not None:
+                found.setdefault(cell.counts, []).append(cell.check)
+        return [Tally(*counts, tuple(checks)) for counts, checks in found.items()]
 
     def head_groups(self) -> list[tuple[str, int]]:
         """The shared heads, and the number of columns of each."""

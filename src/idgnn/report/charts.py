@@ -1,23 +1,24 @@
-"""Learning curves as SVG, and gains as bars, without a plotting library, so that the page is self-contained."""
+"""The geometry of learning curves and of bars; the template of the page draws them, without a plotting library."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import groupby
 from math import ceil, floor
-from statistics import fmean
 
-from idgnn.report.blocks import VERDICT_SIGN
-from idgnn.report.cells import Cell, curve
-from idgnn.report.gain_and_level import gain_check, level_check
-from idgnn.report.tables import Gain
+from idgnn.experiments.readings import curve, mean_curve
+from idgnn.experiments.table import Column
+from idgnn.report.blocks import Check
+from idgnn.report.cells import Cell
+from idgnn.report.gains import Gain, gain_check, gains, level_check
+from idgnn.report.results import ResultTable, Source
 
 Points = Sequence[tuple[int, float]]
 _HEIGHT = 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 34, 8, 8, 20
 _POINTS = 50
+_KINDS = 4  # colors and dashes
 
 
 @dataclass(frozen=True)
@@ -29,24 +30,29 @@ class Curve:
     points: Points
 
 
-def seed_curves(cell: Cell, metric: str | None) -> list[Curve]:
+@dataclass(frozen=True)
+class Chart:
+    """Curves in one frame, in the coordinates of an SVG."""
+
+    width: int
+    height: int
+    left: int
+    right: int
+    rows: list[tuple[str, str]]  # height of a line, its label
+    epochs: list[tuple[str, str, str]]  # place, label, anchor
+    published: str | None  # height of the published score
+    paths: list[tuple[Curve, str]]
+
+
+def seed_curves(cell: Cell, metric: str) -> list[Curve]:
     """The score on the validation part of every run of a cell."""
     found = [(run.spec.seed, _thin(curve(run.record, metric))) for run in cell.runs]
     several = len({seed for seed, _ in found}) > 1
     return [
-        Curve(f"seed {seed}" if several else f"run {number}", f"k{number % 4}", points)
+        Curve(f"seed {seed}" if several else f"run {number}", f"k{number % _KINDS}", points)
         for number, (seed, points) in enumerate(found)
         if points
     ]
-
-
-def mean_curve(cell: Cell, metric: str | None, label: str, kind: str) -> Curve | None:
-    """The mean over the runs, at the epochs that all of them have."""
-    curves = [each for each in (curve(run.record, metric) for run in cell.runs) if each]
-    if not curves:
-        return None
-    epochs = [epoch for epoch in curves[0] if all(epoch in each for each in curves)]
-    return Curve(label, kind, _thin({epoch: fmean(each[epoch] for each in curves) for epoch in epochs}))
 
 
 def _thin(scores: dict[int, float]) -> Points:
@@ -62,9 +68,9 @@ def span(curves: Sequence[Curve]) -> tuple[float, float]:
     return (low, high) if high > low else (low, low + 0.1)
 
 
-def chart(
-    curves: Sequence[Curve], limits: tuple[float, float], title: str, published: float | None = None, width: int = 300
-) -> str:
+def draw(
+    curves: Sequence[Curve], limits: tuple[float, float], published: float | None = None, width: int = 300
+) -> Chart:
     """Curves in one frame; a dashed line marks the published score."""
     low, high = limits
     last = max((epoch for each in curves for epoch, _ in each.points), default=1)
@@ -75,44 +81,63 @@ def chart(
     def y(score: float) -> str:
         return f"{_HEIGHT - _BOTTOM - (score - low) / (high - low) * (_HEIGHT - _TOP - _BOTTOM):.1f}"
 
-    parts = [f'<svg viewBox="0 0 {width} {_HEIGHT}" role="img" aria-label="{escape(title)}">']
-    for tick in (low, (low + high) / 2, high):
-        parts.append(f'<path class="grid" d="M{_LEFT} {y(tick)}H{width - _RIGHT}"/>')
-        parts.append(f'<text x="{_LEFT - 5}" y="{y(tick)}" dy=".32em" text-anchor="end">{tick:.2f}</text>')
-    for tick, anchor in ((0.0, "start"), (last / 2, "middle"), (last, "end")):
-        parts.append(f'<text x="{x(tick)}" y="{_HEIGHT - 5}" text-anchor="{anchor}">{tick:.0f}</text>')
-    if published is not None and low <= published <= high:
-        parts.append(f'<path class="mark" d="M{_LEFT} {y(published)}H{width - _RIGHT}"/>')
-    for each in curves:
-        path = "L".join(f"{x(epoch)} {y(score)}" for epoch, score in each.points)
-        parts.append(f'<path class="curve {each.kind}" d="M{path}"><title>{escape(each.label)}</title></path>')
-    return "".join([*parts, "</svg>"])
-
-
-def gain_bars(found: Sequence[tuple[Gain, Gain, Gain]]) -> str:
-    """Best ID-GNN minus best GNN for every column, and whether it is as expected."""
-    values = [gain.gain for three in found for gain in three if gain.gain is not None]
-    low, high = min([0.0, *values]), max([0.01, *values])
-    parts = []
-    for group, columns in groupby(found, lambda three: three[0].heading.group):
-        parts.append(f'<div class="group"><h4>{escape(group)}</h4>')
-        for three in columns:
-            bars = "".join(_bar(gain, three[0], low, high) for gain in three)
-            parts.append(f'<span class="name">{escape(three[0].heading.title)}</span><span>{bars}</span>')
-        parts.append("</div>")
-    return f'<div class="gains">{"".join(parts)}</div>'
-
-
-def _bar(gain: Gain, published: Gain, low: float, high: float) -> str:
-    if gain.gain is None:
-        return f'<span class="bar {gain.source}"><span class="rest">{gain.source}: not run</span></span>'
-    start, length = (100 * part / (high - low) for part in (min(gain.gain, 0.0) - low, abs(gain.gain)))
-    label = f"{100 * gain.gain:+.1f}"
-    if gain is not published:
-        for name, check in (("gain", gain_check(gain, published)), ("level", level_check(gain, published))):
-            if check is not None and check.found is not None:
-                label += f' <i class="{check.css_class}" title="{name}: {check.sign}">{VERDICT_SIGN[check.verdict]}</i>'
-    return (
-        f'<span class="bar {gain.source}" title="{gain.source}"><span class="fill" '
-        f'style="margin-left:{start:.2f}%;width:{length:.2f}%"></span><span class="rest">{label}</span></span>'
+    return Chart(
+        width,
+        _HEIGHT,
+        _LEFT,
+        width - _RIGHT,
+        [(y(tick), f"{tick:.2f}") for tick in (low, (low + high) / 2, high)],
+        [(x(tick), f"{tick:.0f}", anchor) for tick, anchor in ((0, "start"), (last / 2, "middle"), (last, "end"))],
+        y(published) if published is not None and low <= published <= high else None,
+        [(each, "L".join(f"{x(epoch)} {y(score)}" for epoch, score in each.points)) for each in curves],
     )
+
+
+def panels(table: ResultTable, column: Column) -> list[tuple[str, Chart]]:
+    """The learning curves of a column, means over the runs: a chart for each family and protocol, with equal limits."""
+    found = list[tuple[str, list[Curve]]]()
+    for protocol in table.protocols if column.curves and column.metric else ():
+        for family, rows in table.families([column]):
+            curves = list[Curve]()
+            for number, row in enumerate(row for row in rows if not row.best_of):
+                cell = table.cell(protocol, row.name, column)
+                each = [curve(run.record, column.metric) for run in cell.runs] if cell is not None else []
+                if points := _thin(mean_curve([points for points in each if points])):
+                    curves.append(Curve(row.title, f"k{number % _KINDS}", points))
+            found += [(f"{family}, {protocol}", curves)] * bool(curves)
+    limits = span([each for _, curves in found for each in curves])
+    return [(title, draw(curves, limits)) for title, curves in found]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A gain as a bar: where it starts and its length in per cent, its label, and whether it is as expected."""
+
+    source: Source
+    start: float
+    length: float
+    label: str
+    checks: list[tuple[str, Check]]
+
+
+def gain_bars(table: ResultTable) -> list[tuple[str, list[tuple[Column, list[Bar]]]]]:
+    """Best ID-GNN minus best GNN for every column of a table that compares families, by group."""
+    found = gains(table)
+    values = [gain.gain for each in found for gain in each.values() if gain.gain is not None]
+    low, high = min([0.0, *values]), max([0.01, *values])
+
+    def bar(gain: Gain, published: Gain | None) -> Bar:
+        if gain.gain is None:
+            return Bar(gain.source, 0.0, 0.0, f"{gain.source}: not run", [])
+        start, length = (100 * part / (high - low) for part in (min(gain.gain, 0.0) - low, abs(gain.gain)))
+        checks = []
+        if published is not None and gain is not published:
+            checks = [("gain", gain_check(gain, published)), ("level", level_check(gain, published))]
+        judged = [(name, check) for name, check in checks if check is not None and check.found is not None]
+        return Bar(gain.source, start, length, f"{100 * gain.gain:+.1f}", judged)
+
+    bars = (
+        (next(iter(each.values())).column, [bar(gain, each.get("published")) for gain in each.values()])
+        for each in found
+    )
+    return [(group, list(each)) for group, each in groupby(bars, lambda pair: pair[0].group)]

@@ -1,19 +1,22 @@
-"""What the paper leads us to expect of our results, and whether it holds."""
+"""Which expectations of the tables hold, as blocks of text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import sqrt
+from typing import TypeVar
 
 from idgnn.choices import Protocol
-from idgnn.experiments.paper_table import CONVS, FULL, GNNS
-from idgnn.experiments.trained_tables import PGNN
-from idgnn.report.blocks import Block, Check, Head, Line, Shown, Tally, Verdict, above, at_least, printed, within
+from idgnn.experiments.expectations import BetterThan, Bounds, WithinNoise
+from idgnn.experiments.grid import PROTOCOLS
+from idgnn.experiments.table import Column
+from idgnn.report.blocks import Block, Check, Line, Shown, Tally, Verdict, heads, printed, reaches, within
 from idgnn.report.cells import Cell
-from idgnn.report.gain_and_level import gain, level
-from idgnn.report.layout import PROTOCOLS, Heading
-from idgnn.report.tables import SOURCES, ResultTable, Source
+from idgnn.report.gains import comparison_of, gain_and_level
+from idgnn.report.results import ResultTable, Source
 
+Kind = TypeVar("Kind", Bounds, BetterThan, WithinNoise)
+ByRow = TypeVar("ByRow", Bounds, WithinNoise)
 _SIGNS = (
     "✓ holds, ✗ does not hold, not run: there is no result yet. So far: some of the runs behind the verdict are still "
     "missing. Numbers are compared as printed here; differences are taken before rounding."
@@ -23,19 +26,30 @@ _VERDICTS: tuple[Verdict, ...] = ("holds", "does not hold", "not run")
 
 def expectations(tables: Sequence[ResultTable]) -> list[Block]:
     """How many hold, and then each kind; empty if no table has any, or for runs of `--quick`."""
-    if any(table.layout.quick for table in tables):
+    if any(table.quick for table in tables):
         return []
-    made = (write(tables) for write in (gain, level, full_by_architecture, beside_pgnn, plain_gnns))
-    found = [block for block in made if block is not None]
-    return [_counts([tally for block in found for tally in block.tallies]), *found] if found else []
+    compared = [table for table in tables if comparison_of(table) is not None]
+    found = gain_and_level(compared) if compared else []
+    found += [_by_row(every, _reached) for every in _of_kind(tables, Bounds)]
+    found += map(_better_than, _of_kind(tables, BetterThan))
+    found += [_by_row(every, _as_published) for every in _of_kind(tables, WithinNoise)]
+    return [_counts(found), *found] if found else []
+
+
+def _of_kind(tables: Sequence[ResultTable], kind: type[Kind]) -> list[list[tuple[ResultTable, Kind]]]:
+    """The expectations of a kind, of protocols that are shown; tables with one of the same name share a block."""
+    found = dict[str, list[tuple[ResultTable, Kind]]]()
+    for table in tables:
+        for each in table.table.expectations:
+            if isinstance(each, kind) and getattr(each, "protocol", "text") in ("text", *table.protocols):
+                found.setdefault(each.name, []).append((table, each))
+    return list(found.values())
 
 
 def total(blocks: Sequence[Block], protocol: Protocol) -> Tally:
-    """All expectations of :func:`expectations` under a protocol."""
-    tallies = blocks[0].tallies if blocks else ()  # the first block has those of all others
-    return Tally(
-        "all", protocol, tuple(check for each in tallies if each.protocol == protocol for check in each.checks)
-    )
+    """All expectations of some blocks under a protocol."""
+    tallies = (tally for block in blocks for tally in block.tallies if tally.protocol == protocol)
+    return Tally("all", protocol, tuple(check for tally in tallies for check in tally.checks))
 
 
 def headline(blocks: Sequence[Block]) -> list[str]:
@@ -52,19 +66,21 @@ def headline(blocks: Sequence[Block]) -> list[str]:
     return sentences
 
 
-def _counts(tallies: Sequence[Tally]) -> Block:
+def _counts(blocks: Sequence[Block]) -> Block:
     """A row for each kind of expectation."""
-    ordered = [tally for protocol in PROTOCOLS for tally in tallies if tally.protocol == protocol]
     lines = tuple(
         Line(
             tally.name,
             (*(Shown(_count(tally, verdict)) for verdict in _VERDICTS), Shown(str(len(tally.checks)))),
-            f"Protocol {tally.protocol}",
+            f"Protocol {protocol}",
         )
-        for tally in ordered
+        for protocol in PROTOCOLS
+        for block in blocks
+        for tally in block.tallies
+        if tally.protocol == protocol
     )
-    heads = tuple(map(Head, ("✓ holds", "✗ does not hold", "not run", "of")))
-    return Block("how-many-hold", "How many hold", _SIGNS, "expectation", heads, lines, tuple(ordered))
+    titles = heads("✓ holds", "✗ does not hold", "not run", "of")
+    return Block("how-many-hold", "How many hold", _SIGNS, "expectation", titles, lines)
 
 
 def _count(tally: Tally, verdict: Verdict) -> str:
@@ -72,127 +88,73 @@ def _count(tally: Tally, verdict: Verdict) -> str:
     return f"{number}" + (f" ({so_far} so far)" if so_far else "")
 
 
-# ID-GNN-Full solves clustering coefficients and shortest paths if messages are colored as in Eq. 3. By the prefix of
-# a column's name: the architectures from which it is expected, and the least score.
-_LEAST: dict[str, tuple[tuple[str, ...], float]] = {"node": (("gcn", "gin"), 0.95), "path": (CONVS, 0.99)}
-_FULL_NAMES = {"node": "Clustering of nodes: ID-GCN and ID-GIN", "path": "Shortest paths: all four ID-GNN-Full"}
-_FULL_CAPTION = (
-    "Accuracy of ID-GNN-Full under the protocol of the text, where every architecture colors its messages as Eq. 3 "
-    "has it. Expected on clustering coefficients of nodes: GCN and GIN at least 0.95; on shortest path distances: all "
-    "four at least 0.99. Without a sign nothing is expected."
-)
+def _by_row(every: Sequence[tuple[ResultTable, ByRow]], show: Callable[[ByRow, Cell, Column, str], Shown]) -> Block:
+    """A line for each column of which something is expected, and the rows of the table as columns."""
+    lines, (table, first) = list[Line](), every[0]
+    titles = {row.name: row.title for row in table.table.rows}
+    for table, expected in every:
+        for column in table.table.columns:
+            cells = [(row, table.cell(expected.protocol, row, column)) for row in expected.rows]
+            shown = tuple(show(expected, cell, column, row) if cell else Shown("") for row, cell in cells)
+            lines += [Line(column.title, shown, column.group)] * any(each.check for each in shown)
+    rows = heads(*(titles[row] for row in first.rows))
+    return Block(first.name, first.title, first.caption, "column", rows, tuple(lines))
 
 
-def full_by_architecture(tables: Sequence[ResultTable]) -> Block | None:
-    """A row for each column on clustering coefficients of nodes and on shortest paths; None without Table 2."""
-    table = next((table for table in tables if table.layout.name == "table2"), None)
-    if table is None:
-        return None
-    lines, checks = list[Line](), {kind: list[Check]() for kind in _LEAST}
-    for heading in table.layout.headings:
-        kind = heading.name.partition("-")[0]
-        if kind not in _LEAST:
-            continue
-        cells = [_full_cell(table, heading, model.name, model.conv, kind) for model in FULL]
-        checks[kind] += [cell.check for cell in cells if cell.check is not None]
-        lines.append(Line(heading.title, tuple(cells), heading.group))
-    tallies = (Tally(f"{_FULL_NAMES[kind]} at least {_LEAST[kind][1]}", "text", tuple(checks[kind])) for kind in checks)
-    heads = tuple(Head(conv.upper()) for conv in CONVS)
-    return Block("full", "ID-GNN-Full by architecture", _FULL_CAPTION, "column", heads, tuple(lines), tuple(tallies))
+def _reached(expected: Bounds, cell: Cell, column: Column, row: str) -> Shown:
+    bound = next((each for each in expected.bounds if column.name in each.columns and row in each.rows), None)
+    runs = f"{cell.n} of {cell.total} runs"
+    if bound is None:
+        return Shown(cell.number, hint=runs)
+    check = reaches(cell.mean, bound.score, cell.complete, column.lower_is_better, column.digits)
+    return Shown(cell.number, check, runs, (bound.name, expected.protocol))
 
 
-def _full_cell(table: ResultTable, heading: Heading, row: str, conv: str, kind: str) -> Shown:
-    cell = table.cell("text", row, heading)
-    assert cell is not None  # every column of Table 2 has the models of the paper
-    convs, least = _LEAST[kind]
-    check = at_least(cell.mean, least, cell.complete) if conv in convs else None
-    return Shown(cell.number, check, f"{cell.n} of {cell.total} runs")
-
-
-_PGNN_CAPTION = "ROC AUC of link prediction. Expected: the best of the four ID-GNN-Full is above P-GNN, as in Table 5."
-
-
-def beside_pgnn(tables: Sequence[ResultTable]) -> Block | None:
-    """Published, text and released for each column of Table 5; None without it."""
-    table = next((table for table in tables if table.layout.name == "table5"), None)
-    if table is None:
-        return None
-    headings = table.layout.headings
-    lines = tuple(_pgnn_line(table, source, heading) for heading in headings for source in SOURCES)
-    tallies = tuple(
-        Tally(
-            "Table 5: ID-GNN-Full above P-GNN", protocol, tuple(_pgnn_check(table, protocol, each) for each in headings)
-        )
-        for protocol in PROTOCOLS
-    )
-    heads = tuple(map(Head, ("best ID-GNN-Full", "P-GNN", "difference")))
-    return Block("beside-pgnn", "ID-GNN-Full and P-GNN", _PGNN_CAPTION, "", heads, lines, tallies)
-
-
-def _pgnn_check(table: ResultTable, source: Source, heading: Heading) -> Check:
-    full, pgnn = _pgnn_cells(table, source, heading)
-    cells = [pgnn, *table.column(source, heading, ("ID-GNN-Full",))]
-    complete = all(cell is not None and cell.complete for cell in cells)
-    return above(full.mean if full else None, pgnn.mean if pgnn else None, complete)
-
-
-def _pgnn_line(table: ResultTable, source: Source, heading: Heading) -> Line:
-    check = _pgnn_check(table, source, heading)
-    text = "not run" if check.found is None else f"{printed(check.found):+.3f}"
-    numbers = [Shown(cell.number if cell else "") for cell in _pgnn_cells(table, source, heading)]
-    difference = Shown(text, None if source == "published" else check)
-    return Line(source, (*numbers, difference), f"{heading.group}, {heading.title}")
-
-
-def _pgnn_cells(table: ResultTable, source: Source, heading: Heading) -> tuple[Cell | None, Cell | None]:
-    full, pgnn = (table.cell(source, name, heading) for name in ("best-full", PGNN))
-    return full, pgnn
-
-
-_PUBLISHED_RUNS = 3
-_NOISE_RULE = (
-    "Within noise: Student's t-test at 95 % (both with the same spread) finds no difference between the two means of "
-    "three runs. So even of equal networks, one in 20 is outside. The published deviations are those of a population "
-    "(n), which the test takes into account."
-)
-# Two-sided 95 % quantiles of Student's distribution by degrees of freedom.
-_QUANTILES = {2: 4.303, 3: 3.182, 4: 2.776}
-
-_PLAIN_TITLE = "Plain GNNs with the released settings"
-_PLAIN_CAPTION = (
-    "Our mean minus the published one, and in parentheses the largest difference that is within noise. Expected: all "
-    f"are, because plain GNNs are the same networks in the paper and here. {_NOISE_RULE}"
-)
-
-
-def plain_gnns(tables: Sequence[ResultTable]) -> Block | None:
-    """A row for each column of Tables 2 and 3; None without these tables."""
-    chosen = [table for table in tables if table.layout.name in ("table2", "table3")]
-    if not chosen:
-        return None
-    lines = tuple(
-        Line(heading.title, tuple(_plain_cell(table, heading, model.name) for model in GNNS), heading.group)
-        for table in chosen
-        for heading in table.layout.headings
-    )
-    checks = tuple(cell.check for line in lines for cell in line.cells if cell.check is not None)
-    tally = Tally("Plain GNNs within noise of the published numbers", "released", checks)
-    heads = tuple(Head(model.conv.upper()) for model in GNNS)
-    return Block("plain-gnns", _PLAIN_TITLE, _PLAIN_CAPTION, "column", heads, lines, (tally,))
-
-
-def _plain_cell(table: ResultTable, heading: Heading, row: str) -> Shown:
-    cell = table.cell("released", row, heading)
-    assert cell is not None  # every column of Tables 2 and 3 has the models of the paper
+def _as_published(expected: WithinNoise, cell: Cell, column: Column, row: str) -> Shown:
     theirs = cell.published
+    counts: tuple[str, Protocol] = (expected.tally, expected.protocol)
     if theirs is None:
         return Shown(cell.number)
     if cell.mean is None:
-        return Shown(cell.number, within(None, 0.0, False), f"published {theirs.mean:.3f}")
+        return Shown(cell.number, within(None, 0.0, False), f"published {theirs.mean:.3f}", counts)
     difference, tolerance = cell.mean - theirs.mean, noise_tolerance(cell.std, cell.n, theirs.std)
     text = f"{printed(difference):+.3f} (±{tolerance:.3f})"
     hint = f"{cell.number}, published {theirs.mean:.3f} ± {theirs.std or 0.0:.3f}"
-    return Shown(text, within(difference, tolerance, cell.complete), hint)
+    return Shown(text, within(difference, tolerance, cell.complete), hint, counts)
+
+
+def _better_than(every: Sequence[tuple[ResultTable, BetterThan]]) -> Block:
+    """Published and every protocol, for each column."""
+    lines, (table, first) = list[Line](), every[0]
+    titles = {row.name: row.title for row in table.table.rows}
+    for table, expected in every:
+        for column in table.table.columns:
+            for source in table.all_sources:
+                numbers = [table.cell(source, row, column) for row in (expected.row, expected.other)]
+                check, digits = _difference(table, expected, source, column), column.digits
+                text = "not run" if check.found is None else f"{printed(check.found, digits):+.{digits}f}"
+                shown = Shown(text) if source == "published" else Shown(text, check, "", (expected.tally, source))
+                cells = (*(Shown(cell.number if cell else "") for cell in numbers), shown)
+                lines.append(Line(source, cells, f"{column.group}, {column.title}"))
+    rows = heads(titles[first.row], titles[first.other], "difference")
+    return Block(first.name, first.title, first.caption, "", rows, tuple(lines))
+
+
+def _difference(table: ResultTable, expected: BetterThan, source: Source, column: Column) -> Check:
+    """By how much the row is better than the other; complete with all runs of the families that it is the best of."""
+    rows = [row for row in table.table.rows if row.name in (expected.row, expected.other)]
+    ours, theirs = (table.cell(source, row, column) for row in (expected.row, expected.other))
+    cells = (ours, theirs, *table.column(source, column, [row.best_of for row in rows if row.best_of]))
+    complete = all(cell is not None and cell.complete for cell in cells)
+    if ours is None or theirs is None or ours.mean is None or theirs.mean is None:
+        return Check(None, False, complete)
+    better = column.gain(printed(ours.mean, column.digits), printed(theirs.mean, column.digits)) > 0
+    return Check(column.gain(ours.mean, theirs.mean), better, complete)
+
+
+_PUBLISHED_RUNS = 3
+# Two-sided 95 % quantiles of Student's distribution by degrees of freedom.
+_QUANTILES = {2: 4.303, 3: 3.182, 4: 2.776}
 
 
 def noise_tolerance(std: float | None, runs: int, published_std: float | None) -> float:

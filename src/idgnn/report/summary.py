@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from idgnn.experiments.spec import RunRecord
-from idgnn.report.blocks import Block, Head, Line, Shown
-from idgnn.report.layout import BEYOND, PROTOCOLS
-from idgnn.report.tables import ResultTable, gains
+from idgnn.experiments.table import Column
+from idgnn.report.blocks import Block, Head, Line, Shown, heads
+from idgnn.report.cells import Cell
+from idgnn.report.gains import comparison_of
+from idgnn.report.results import SOURCES, ResultTable
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,18 @@ class RunSummary:
         """Of all GPUs, or of all CPUs; a run that shared its device counts with its share."""
         return sum(machine.hours for machine in self.machines if machine.gpu == gpu)
 
+    def hours_by_kind(self) -> list[tuple[str, float]]:
+        """Those of GPUs, if there are any, and then of CPUs."""
+        on_gpu = any(machine.gpu for machine in self.machines)
+        return [("GPU", self.hours(gpu=True))] * on_gpu + [("CPU", self.hours(gpu=False))]
+
     def sentences(self) -> list[str]:
         """The summary in words."""
         failed = f", {self.failed:,} failed" if self.failed else ""
         found = [f"{self.finished:,} of {self.total:,} runs finished{failed}."]
         if self.machines:
-            took = f"They took {self.hours(gpu=True):,.1f} GPU hours and {self.hours(gpu=False):,.1f} CPU hours"
-            found.append(f"{took}; a run that shared its machine counts with its share.")
+            took = " and ".join(f"{hours:,.1f} {kind} hours" for kind, hours in self.hours_by_kind())
+            found.append(f"They took {took}; a run that shared its machine counts with its share.")
             found.append("Machines: " + "; ".join(map(_machine, self.machines)) + ".")
         if self.versions:
             found.append("Versions: " + ", ".join(f"{name} {' or '.join(each)}" for name, each in self.versions) + ".")
@@ -76,19 +83,21 @@ def run_summary(tables: Iterable[ResultTable]) -> RunSummary:
 
 
 def runs_by_table(tables: Sequence[ResultTable]) -> Block:
-    """The number of finished runs of every table, for both protocols."""
+    """The number of finished runs of every table, for every protocol."""
+    found = {protocol for table in tables for protocol in table.protocols}
+    protocols = [source for source in SOURCES if source in found]
     lines = []
     for table in tables:
         cells = []
-        for protocol in PROTOCOLS:
+        for protocol in protocols:
             records = {
                 run.spec.key: run.record for cell in table.ours() for run in cell.runs if run.spec.protocol == protocol
             }
             finished = sum(record is not None and record.error is None for record in records.values())
             cells.append(Shown(f"{finished:,} of {len(records):,}" if records else ""))
-        lines.append(Line(table.layout.title, tuple(cells)))
+        lines.append(Line(table.title, tuple(cells)))
     caption = "Tables may share runs; a shared run is run once."
-    return Block("runs", "Runs", caption, "table", (Head("text"), Head("released")), tuple(lines))
+    return Block("runs", "Runs", caption, "table", heads(*protocols), tuple(lines))
 
 
 def _machines(records: Sequence[RunRecord]) -> tuple[Machine, ...]:
@@ -113,30 +122,38 @@ def _machine(machine: Machine) -> str:
     return f"{machine.name} ({machine.runs:,} run{'s' * (machine.runs != 1)}{beside}, {machine.hours:,.1f} hours)"
 
 
-_BEST_HEADS = (
-    Head("GNN", "published"),
-    Head("ID-GNN", "published"),
-    Head("GNN", "text"),
-    Head("ID-GNN", "text"),
-    Head("beyond the paper", "text"),
-    Head("GNN", "released"),
-    Head("ID-GNN", "released"),
-)
+_KINDS = ("GNN", "ID-GNN", "beyond the paper")
 _BEST_CAPTION = (
     "The best of the four GNNs, of the eight ID-GNNs of the paper, and of the models beyond it: means over the seeds "
-    "that finished. ROC AUC for links and ogbg-molhiv, accuracy for all else."
+    "that finished."
 )
 
 
 def best_networks(tables: Sequence[ResultTable]) -> Block | None:
-    """Tables 2 and 3 at a glance: a row for each column; None without these tables."""
-    lines = []
+    """The tables that compare families at a glance: a row for each column; None without such tables."""
+    found, notes = list[tuple[Column, dict[Head, Cell | None]]](), dict[str, None]()
     for table in tables:
-        beyond = [row.family for row in table.layout.rows if row.family.endswith(BEYOND)]
-        for published, text, released in gains(table):
-            further = table.best("text", text.heading, beyond)
-            pairs = [(each.gnn, each.identity) for each in (published, text, released)]
-            cells = (*pairs[0], *pairs[1], further, *pairs[2])
-            shown = ("" if cell is None or cell.mean is None else f"{cell.mean:.{cell.digits}f}" for cell in cells)
-            lines.append(Line(text.heading.title, tuple(map(Shown, shown)), text.heading.group))
-    return Block("best", "The best of each kind", _BEST_CAPTION, "column", _BEST_HEADS, tuple(lines)) if lines else None
+        if (comparison := comparison_of(table)) is None:
+            continue
+        beyond = tuple(row.family for row in table.table.rows if row.beyond)
+        kinds = dict(zip(_KINDS, ((comparison.over,), comparison.of, beyond), strict=True))
+        notes[comparison.note] = None
+        for column in table.table.columns:
+            best = {
+                Head(kind, source): table.best(source, column, families)
+                for source in SOURCES
+                for kind, families in kinds.items()
+                if table.column(source, column, families)
+            }
+            found.append((column, best))
+    every = [Head(kind, source) for source in SOURCES for kind in _KINDS]
+    shown = tuple(head for head in every if any(head in best for _, best in found))
+    lines = tuple(
+        Line(column.title, tuple(_mean(best.get(head)) for head in shown), column.group) for column, best in found
+    )
+    caption = " ".join((_BEST_CAPTION, *notes))
+    return Block("best", "The best of each kind", caption, "column", shown, lines) if lines else None
+
+
+def _mean(cell: Cell | None) -> Shown:
+    return Shown("" if cell is None or cell.mean is None else f"{cell.mean:.{cell.digits}f}")

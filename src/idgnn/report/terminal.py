@@ -9,44 +9,37 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from idgnn.experiments.table import Column
 from idgnn.report.blocks import Block, Shown, Verdict
-from idgnn.report.cells import RULE, SIGN, Cell, Status
-from idgnn.report.expectations import expectations, headline
-from idgnn.report.layout import Heading
+from idgnn.report.cells import RULE, Cell, Status
 from idgnn.report.ratios import ratios
-from idgnn.report.summary import run_summary
-from idgnn.report.tables import ResultTable
+from idgnn.report.report import Report
+from idgnn.report.results import ResultTable
 
 _STYLE: dict[Status, str] = {
-    "above": "blue",
-    "within": "",
-    "below": "yellow",
-    "alone": "",
-    "missing": "dim",
-    "failed": "red",
-    "published": "dim",
-}
+    "better": "blue", "worse": "yellow", "missing": "dim", "failed": "red", "published": "dim"
+}  # fmt: skip
 _VERDICT_STYLE: dict[Verdict, str] = {"holds": "green", "does not hold": "red", "not run": "dim"}
 
 
-def show(tables: Sequence[ResultTable], console: Console) -> None:
+def show(report: Report, console: Console) -> None:
     """Prints all tables, one part for each task so that 80 characters are enough, and then the summary."""
-    for table in tables:
-        console.rule(table.layout.title)
-        if table.layout.note:
-            console.print(table.layout.note, highlight=False)
-        for group, headings in table.groups():
-            console.print(_numbers(table, group, headings))
+    for table in report.tables:
+        console.rule(table.title)
+        if table.table.note:
+            console.print(table.table.note, highlight=False)
+        for group, columns in table.groups():
+            console.print(_numbers(table, group, columns))
         beside = ratios(table)
         if beside:
             _block(beside, console)
     console.print(RULE, highlight=False, style="dim")
-    blocks = expectations(tables)
-    if blocks:
+    if report.expectations:
         console.rule("Expectations")
-        for block in (*blocks[1:], blocks[0]):
+        for block in (*report.expectations[1:], report.expectations[0]):
             _block(block, console)
-    for sentence in (*headline(blocks), *run_summary(tables).sentences()):
+    console.print(report.title, style="bold", highlight=False)
+    for sentence in (*report.headline, *report.summary.sentences()):
         console.print(sentence, highlight=False)
 
 
@@ -69,19 +62,19 @@ def _shown(cell: Shown) -> Text:
     return Text(cell.whole, style=_VERDICT_STYLE[cell.check.verdict])
 
 
-def _numbers(table: ResultTable, group: str, headings: Sequence[Heading]) -> Grid:
+def _numbers(table: ResultTable, group: str, columns: Sequence[Column]) -> Grid:
     # 80 characters are few: no frame.
     grid = Grid("", "", title=group or None, title_justify="left", show_edge=False, pad_edge=False)
-    for heading in headings:
+    for column in columns:
         # A truncated number would be another number, and a folded one is hard to read: 0.985±0.012.
-        grid.add_column(heading.title, overflow="fold", min_width=11)
-    for family, rows in table.families(headings):
+        grid.add_column(column.title, overflow="fold", min_width=11)
+    for family, rows in table.families(columns):
         grid.add_section()
         if family:
             grid.add_row(Text(family, style="bold"))
         for row in rows:
-            for place, source in enumerate(table.sources(row, headings)):
-                cells = [_cell(table.cell(source, row.name, each), table.mark(source, row, each)) for each in headings]
+            for place, source in enumerate(table.sources(row, columns)):
+                cells = [_cell(table.cell(source, row.name, each), table.mark(source, row, each)) for each in columns]
                 grid.add_row("" if place else row.title, Text(source, style="dim"), *cells)
     return grid
 
@@ -89,13 +82,14 @@ def _numbers(table: ResultTable, group: str, headings: Sequence[Heading]) -> Gri
 def _cell(cell: Cell | None, mark: str) -> Text:
     if cell is None:
         return Text("")
-    style = f"{_STYLE[cell.status]}{' bold' * bool(mark)}{' underline' * (mark == 'column')}".strip()
+    color = _STYLE.get(cell.status, "")
+    style = f"{color}{' bold' * bool(mark)}{' underline' * (mark == 'column')}".strip()
     text = Text(cell.number.replace(" ", "") if cell.mean is not None else cell.number, style=style)
-    return text.append(f" {SIGN[cell.status]} {cell.share and f'({cell.share})'}".rstrip(), style=_STYLE[cell.status])
+    return text.append(f" {cell.sign} {cell.share and f'({cell.share})'}".rstrip(), style=color)
 
 
-def plain(tables: Sequence[ResultTable], width: int = 120) -> str:
+def plain(report: Report, width: int = 120) -> str:
     """The same as a text without colors."""
     console = Console(width=width, file=StringIO(), record=True)
-    show(tables, console)
+    show(report, console)
     return console.export_text()

@@ -34,7 +34,15 @@ class Classification(Task):
             )
         if num_classes < 2:
             raise ValueError(f"all labels for {settings.name} are the same, expected at least two classes.")
-        return Binary() if num_classes == 2 else Classes(num_classes)
+        count = torch.bincount(targets["train"], minlength=num_classes)
+        weights = None
+        if settings.class_weights == "balanced":
+            # A class that training lacks has no errors there, whatever its weight.
+            weights = tuple((count.sum() / (num_classes * count.clamp(min=1))).tolist())
+        majority = int(count.argmax()) if count.sum() else None
+        if num_classes == 2:
+            return Binary(majority=majority, class_weights=weights)
+        return Classes(num_classes, majority=majority, class_weights=weights)
 
     def class_names(self, dataset: Dataset, settings: TaskSettings) -> tuple[str, ...] | None:
         """The categories of the label column, if the graphs come from files."""

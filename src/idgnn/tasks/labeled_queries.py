@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from idgnn.graphs.dataset import Dataset
-from idgnn.graphs.splits import Split, k_fold, provided, random_split
+from idgnn.graphs.splits import Split, k_fold, provided, provided_fold, random_split
 from idgnn.tasks.query_set import QuerySet, stack
 from idgnn.tasks.task_settings import TaskSettings
 
@@ -20,11 +20,14 @@ class LabeledQueries:
     """The queries of one graph whose labels are known."""
 
     queries: Tensor | None  # [queries] nodes or [2, queries] pairs; None for the graph itself
-    target: Tensor  # [queries], or [1] for the graph itself; empty if no label is known
+    target: Tensor  # [queries, ...], or [1, ...] for the graph itself; empty if no label is known
 
 
 def labeled_queries(graph: Data, settings: TaskSettings, quantity: bool = False) -> LabeledQueries:
-    """The queries of a graph with known labels. Labels of -1 (classes) or NaN are unknown."""
+    """The queries of a graph with known labels. Labels of -1 (classes) or NaN are unknown.
+
+    Tasks that count patterns have several labels for a query, side by side.
+    """
     if settings.level == "pair":
         if graph.get("edge_label_index") is None or graph.get("edge_label") is None:
             raise ValueError(f"a graph has no pairs for {settings.name}. {_how_to_label(settings)}")
@@ -43,14 +46,15 @@ def labeled_queries(graph: Data, settings: TaskSettings, quantity: bool = False)
     y = graph.get("y")
     if y is not None:
         _check_tensor(y, "y")
-    if y is None or y.numel() != size:
+    several = settings.name in ("node-counting", "graph-counting") and y is not None and y.shape[:1] == (size,)
+    if y is None or not (several or y.numel() == size):
         given = "no y" if y is None else f"a y of shape {list(y.shape)}"
         expected = "a label of each node" if settings.level == "node" else "one label"
         raise ValueError(
             f"a graph of {num_nodes} nodes has {given}, but {settings.name} expects {expected}. "
             f"{_how_to_label(settings)}"
         )
-    y = _converted(y.view(size), quantity)
+    y = _converted(y if several else y.view(size), quantity)
     known = _known(y, settings)
     return LabeledQueries(known if settings.level == "node" else None, y[known])
 
@@ -66,10 +70,27 @@ def split_labeled_queries(
 def split_ids(
     dataset: Dataset, settings: TaskSettings, seed: int, ids: list[int], classes: Tensor | None = None
 ) -> dict[str, list[int]]:
-    """Splits ids of graphs, nodes or pairs; with `classes` `[ids]`, folds have equal shares of each class."""
-    if settings.split == "provided":
+    """Splits ids of graphs, nodes or pairs; with `classes` `[ids]`, folds have equal shares of each class.
+
+    With `settings.inner`, the training part of that is split again, and all else is left aside."""
+    parts = _outer_split(dataset, settings, seed, ids, classes)
+    if not settings.inner:
+        return parts
+    train = parts["train"]
+    inside = random_split(len(train), (1 - settings.inner, settings.inner), seed)
+    return {name: [train[i] for i in part.tolist()] for name, part in inside.items()}
+
+
+def _outer_split(
+    dataset: Dataset, settings: TaskSettings, seed: int, ids: list[int], classes: Tensor | None
+) -> dict[str, list[int]]:
+    folds_come_with_it = settings.split == "folds" and len(dataset.provided_folds) > 0
+    if settings.split == "provided" or folds_come_with_it:
         available = set(ids)
-        parts = {name: [i for i in part.tolist() if i in available] for name, part in provided(dataset).items()}
+        found = provided_fold(dataset, settings.folds, settings.fold) if folds_come_with_it else provided(dataset)
+        parts = {name: [i for i in part.tolist() if i in available] for name, part in found.items()}
+        if not parts.get("ambiguous", True):  # few graphs are: a selection may have none
+            del parts["ambiguous"]
         if "train" not in parts or len(parts) < 2 or not all(parts.values()):
             raise ValueError(
                 f"the split of {dataset.name} has {list(parts)}, expected train and at least one other part."
@@ -127,7 +148,7 @@ def _split_one_graph(
         )
     _check_any_label(known.target.numel(), dataset, settings)
     # A split that comes with the dataset has node ids; the other splits number the queries.
-    ids = known.queries.tolist() if by_nodes else list(range(known.target.numel()))
+    ids = known.queries.tolist() if by_nodes else list(range(known.target.size(0)))
     position = {query: i for i, query in enumerate(ids)}
     split = split_ids(dataset, settings, seed, ids, None if known.target.is_floating_point() else known.target)
     whole = stack(settings.level, dataset.graphs, [known.queries], [known.target])
@@ -168,7 +189,7 @@ def _known(label: Tensor, settings: TaskSettings) -> Tensor:
                 f"{int(label.isinf().sum())} of {label.numel()} labels for {settings.name} are infinite, or beyond "
                 "float32, expected finite numbers, or NaN for unknown. Correct them."
             )
-        return (~label.isnan()).nonzero().flatten()
+        return (~label.isnan().view(label.size(0), -1).any(dim=1)).nonzero().flatten()
     if (label < -1).any():
         raise ValueError(
             f"a label for {settings.name} is {int(label.min())}, expected classes 0, 1, 2, ..., or -1 for unknown. "
@@ -179,5 +200,8 @@ def _known(label: Tensor, settings: TaskSettings) -> Tensor:
 
 def _how_to_label(settings: TaskSettings) -> str:
     if settings.level == "pair":
-        return "Set edge_label_index [2, pairs] and edge_label [pairs] on every graph."
+        return (
+            "Name a table of pairs and the column with their labels (--labeled-pairs, --label), or set "
+            "edge_label_index [2, pairs] and edge_label [pairs] on every graph."
+        )
     return "Name the column with the labels (--label), or set y on every graph, with -1 or NaN for unknown labels."

@@ -15,7 +15,7 @@ from idgnn.graphs.link_pairs import link_split, negative_pairs
 from idgnn.identity.adjacency import is_symmetric, pointers
 from idgnn.identity.checks import check_graph, edges_of
 from idgnn.tasks.labeled_queries import split_ids
-from idgnn.tasks.objective import Binary, Objective
+from idgnn.tasks.objective import Binary, Objective, class_metrics
 from idgnn.tasks.query_set import QuerySet, stack
 from idgnn.tasks.task import Task
 from idgnn.tasks.task_settings import TaskSettings
@@ -40,6 +40,10 @@ class LinkPrediction(Task):
                     f"split is {settings.split!r}, but {settings.name} holds out edges of a single graph at random. "
                     "Use split='random'."
                 )
+            if settings.inner:
+                raise ValueError(
+                    "inner splits graphs, but there is a single one. Leave it out, and use valid and test."
+                )
             shares = {"test": settings.test, "valid": settings.valid}
             parts = links_of_one_graph(dataset.graphs[0], shares, settings.supervision, generator, directed)
             graph_ids = {name: [0] for name in parts}
@@ -48,6 +52,10 @@ class LinkPrediction(Task):
             parts, graph_ids = links_of_many_graphs(dataset.graphs, split, settings.supervision, generator, directed)
         held_out = {name: part.epoch(generator) for name, part in parts.items() if name != "train"}
         return {"train": parts["train"], **held_out}, graph_ids
+
+    def symmetric(self, dataset: Dataset) -> bool:
+        """Unless edges have a direction."""
+        return not _is_directed(dataset)
 
     def objective(self, settings: TaskSettings, targets: Mapping[str, Tensor]) -> Objective:
         """Binary cross-entropy; ROC AUC and ranks."""
@@ -59,11 +67,14 @@ class LinkObjective(Binary):
     """As :class:`~idgnn.tasks.objective.Binary`, and the rank of an edge among the negatives of its graph."""
 
     kind = "links"
+    metrics = ("roc_auc", "average_precision", "accuracy", "mrr", *(f"hits@{k}" for k in HITS))
 
     def measure(self, out: Tensor, target: Tensor, graph: Tensor) -> dict[str, float]:
         """Adds the mean reciprocal rank, and the share of edges that rank among the first 1, 10 and 50."""
         rank = ranks(out.squeeze(-1).float(), target, graph)
-        found = super().measure(out, target, graph) | {"mrr": rank.reciprocal().mean().item()}
+        answer = class_metrics((out.squeeze(-1) > 0).long(), target.long(), 2, None)
+        found = self.curve_metrics(out, target) | {"accuracy": answer["accuracy"]}
+        found |= {"mrr": rank.reciprocal().mean().item()}
         return found | {f"hits@{k}": (rank <= k).float().mean().item() for k in HITS}
 
     def read(self, out: Tensor) -> dict[str, Tensor]:

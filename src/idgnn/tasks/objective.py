@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, l1_loss, mse_loss
+
+from idgnn.choices import ErrorName
 
 
 class Objective(ABC):
@@ -16,8 +18,10 @@ class Objective(ABC):
 
     kind: ClassVar[str]
     """Its name in files."""
-    metric: ClassVar[str]
+    metric: str
     """The metric that the best epoch is chosen by."""
+    metrics: ClassVar[tuple[str, ...]]
+    """The metrics that it may be chosen by."""
     higher_is_better: ClassVar[bool] = True
 
     @property
@@ -41,14 +45,27 @@ class Objective(ABC):
     def read(self, out: Tensor) -> dict[str, Tensor]:
         """The outputs as columns of a table: classes, probabilities, quantities."""
 
+    def labels(self, target: Tensor) -> dict[str, Tensor]:
+        """The targets as columns of a table."""
+        return {"label": target}
+
 
 @dataclass(frozen=True)
 class Classes(Objective):
     """One of several classes: cross-entropy, accuracy."""
 
     num_classes: int
+    metric: str = "accuracy"
+    majority: int | None = None
+    """The most frequent class of the training part; the accuracy of always predicting it is measured as well."""
+    class_weights: tuple[float, ...] | None = None
+    """What an error in each class counts in the loss; all count the same by default."""
     kind = "classes"
-    metric = "accuracy"
+    metrics = ("accuracy", "macro_f1", "balanced_accuracy")
+
+    def __post_init__(self) -> None:
+        if self.class_weights is not None:  # a list if it was read from a file
+            object.__setattr__(self, "class_weights", tuple(self.class_weights))
 
     @property
     def num_outputs(self) -> int:
@@ -56,15 +73,13 @@ class Classes(Objective):
         return self.num_classes
 
     def loss(self, out: Tensor, target: Tensor) -> Tensor:
-        """Cross-entropy."""
-        return cross_entropy(out.float(), target)
+        """Cross-entropy, the weighted mean over the queries."""
+        weights = None if self.class_weights is None else out.new_tensor(self.class_weights, dtype=torch.float)
+        return cross_entropy(out.float(), target, weights)
 
     def measure(self, out: Tensor, target: Tensor, graph: Tensor) -> dict[str, float]:
-        """Accuracy: the share of all queries that are classified correctly."""
-        from torchmetrics.functional.classification import multiclass_accuracy
-
-        value = multiclass_accuracy(out, target, self.num_classes, average="micro", validate_args=False)
-        return {"accuracy": value.item()}
+        """See :func:`class_metrics`."""
+        return class_metrics(out.argmax(-1), target, self.num_classes, self.majority)
 
     def read(self, out: Tensor) -> dict[str, Tensor]:
         """The most probable class, and the probability of each."""
@@ -76,18 +91,36 @@ class Classes(Objective):
 
 @dataclass(frozen=True)
 class Binary(Objective):
-    """Two classes: logistic loss, area under the ROC curve, accuracy, average precision."""
+    """Two classes: logistic loss, area under the ROC curve, average precision, accuracy."""
 
+    metric: str = "roc_auc"
+    majority: int | None = None
+    """As for :class:`Classes`."""
+    class_weights: tuple[float, ...] | None = None
+    """As for :class:`Classes`."""
     kind = "binary"
-    metric = "roc_auc"
+    metrics = ("roc_auc", "average_precision", "accuracy", "macro_f1", "balanced_accuracy")
+
+    def __post_init__(self) -> None:
+        if self.class_weights is not None:  # a list if it was read from a file
+            object.__setattr__(self, "class_weights", tuple(self.class_weights))
 
     def loss(self, out: Tensor, target: Tensor) -> Tensor:
-        """Binary cross-entropy."""
-        return binary_cross_entropy_with_logits(out.squeeze(-1).float(), target.float())
+        """Binary cross-entropy, the weighted mean over the queries."""
+        logit, target = out.squeeze(-1).float(), target.float()
+        if self.class_weights is None:
+            return binary_cross_entropy_with_logits(logit, target)
+        weight = torch.where(target > 0, self.class_weights[1], self.class_weights[0])
+        return binary_cross_entropy_with_logits(logit, target, weight, reduction="sum") / weight.sum()
 
     def measure(self, out: Tensor, target: Tensor, graph: Tensor) -> dict[str, float]:
+        """See :func:`curve_metrics` and :func:`class_metrics`."""
+        answer = (out.squeeze(-1) > 0).long()
+        return self.curve_metrics(out, target) | class_metrics(answer, target.long(), 2, self.majority)
+
+    def curve_metrics(self, out: Tensor, target: Tensor) -> dict[str, float]:
         """ROC AUC and average precision are NaN if only one of the classes occurs: then there is no curve."""
-        from torchmetrics.functional.classification import binary_accuracy, binary_auroc, binary_average_precision
+        from torchmetrics.functional.classification import binary_auroc, binary_average_precision
 
         logit, target = out.squeeze(-1).float(), target.long()
         # Curves depend on the order alone, which a sigmoid in float32 would lose for large logits.
@@ -97,8 +130,7 @@ class Binary(Objective):
         undefined = torch.tensor(float("nan"))
         area = binary_auroc(score, target, validate_args=False) if both else undefined
         precision = binary_average_precision(score, target, validate_args=False) if both else undefined
-        accuracy = binary_accuracy((logit > 0).long(), target, validate_args=False)
-        return {"roc_auc": area.item(), "average_precision": precision.item(), "accuracy": accuracy.item()}
+        return {"roc_auc": area.item(), "average_precision": precision.item()}
 
     def read(self, out: Tensor) -> dict[str, Tensor]:
         """The more probable class, and the probability of class 1."""
@@ -108,25 +140,24 @@ class Binary(Objective):
 
 @dataclass(frozen=True)
 class Quantity(Objective):
-    """A number: squared error of the standardized target, mean absolute error in its own unit."""
+    """A number: error of the standardized target as the loss, mean absolute error in its own unit as the metric."""
 
     mean: float = 0.0
     scale: float = 1.0
+    error: ErrorName = "squared"
     kind = "quantity"
     metric = "mae"
+    metrics = ("mae",)
     higher_is_better = False
 
     @staticmethod
-    def of(target: Tensor) -> Quantity:
-        """Standardized by the training targets."""
-        target = target.double()
-        scale = target.std().item() if target.numel() > 1 else 0.0
-        # A standard deviation below the range of float32 counts as 0.
-        return Quantity(target.mean().item(), scale if scale > torch.finfo(torch.float32).tiny else 1.0)
+    def of(target: Tensor, error: ErrorName = "squared") -> Quantity:
+        """Standardized by the training targets `[queries]`."""
+        return Quantity(target.double().mean().item(), spread(target), error)
 
     def loss(self, out: Tensor, target: Tensor) -> Tensor:
-        """Mean squared error, in standard deviations of the training targets."""
-        return mse_loss(out.squeeze(-1).float(), ((target - self.mean) / self.scale).float())
+        """Mean squared or absolute error, in standard deviations of the training targets."""
+        return error_of(self.error, out.squeeze(-1).float(), ((target - self.mean) / self.scale).float())
 
     def measure(self, out: Tensor, target: Tensor, graph: Tensor) -> dict[str, float]:
         """The mean absolute error."""
@@ -137,3 +168,43 @@ class Quantity(Objective):
     def read(self, out: Tensor) -> dict[str, Tensor]:
         """The number in its own unit."""
         return {"value": out.squeeze(-1).float() * self.scale + self.mean}
+
+
+def class_metrics(answer: Tensor, target: Tensor, num_classes: int, majority: int | None) -> dict[str, float]:
+    r"""Metrics of predicted classes `[queries]`.
+
+    - `accuracy`: the share of queries with the right class;
+    - `macro_f1`: the mean over classes of :math:`F_1 = 2TP / (2TP + FP + FN)`, classes that neither occur nor are
+      predicted left out;
+    - `balanced_accuracy`: the mean over the classes that occur of the share of their queries with the right class;
+    - `majority_accuracy`: the accuracy of always predicting the class `majority`, if it is given.
+
+    Example:
+        >>> found = class_metrics(torch.tensor([0, 0, 0, 1]), torch.tensor([0, 0, 1, 1]), 2, majority=0)
+        >>> {name: round(value, 3) for name, value in found.items()}
+        {'accuracy': 0.75, 'macro_f1': 0.733, 'balanced_accuracy': 0.75, 'majority_accuracy': 0.5}
+    """
+    from torchmetrics.functional.classification import multiclass_accuracy, multiclass_f1_score, multiclass_recall
+
+    if target.numel() == 0:
+        return dict.fromkeys(("accuracy", "macro_f1", "balanced_accuracy"), float("nan"))
+    accuracy = multiclass_accuracy(answer, target, num_classes, average="micro", validate_args=False)
+    f1 = multiclass_f1_score(answer, target, num_classes, average="macro", validate_args=False)
+    recall = multiclass_recall(answer, target, num_classes, average=None, validate_args=False)  # [num_classes]
+    balanced = recall[torch.bincount(target, minlength=num_classes) > 0].mean()
+    found = {"accuracy": accuracy.item(), "macro_f1": f1.item(), "balanced_accuracy": balanced.item()}
+    if majority is not None:
+        found["majority_accuracy"] = (target == majority).float().mean().item()
+    return found
+
+
+def error_of(error: ErrorName, out: Tensor, target: Tensor) -> Tensor:
+    """The mean of the squared or absolute differences."""
+    return mse_loss(out, target) if error == "squared" else l1_loss(out, target)
+
+
+def spread(target: Tensor) -> float:
+    """The standard deviation of quantities `[queries]`; 1 if they are all the same."""
+    scale = target.double().std().item() if target.numel() > 1 else 0.0
+    # A standard deviation below the range of float32 counts as 0.
+    return scale if scale > torch.finfo(torch.float32).tiny else 1.0

@@ -5,14 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from idgnn.choices import Level, TaskName
 from idgnn.graphs.dataset import Dataset
 from idgnn.tasks.classification import Classification
 from idgnn.tasks.clustering import Clustering
+from idgnn.tasks.counting import Counting
 from idgnn.tasks.link_prediction import LinkObjective, LinkPrediction
 from idgnn.tasks.objective import Binary, Classes, Objective, Quantity
+from idgnn.tasks.quantities import Quantities
 from idgnn.tasks.query_set import QuerySet
 from idgnn.tasks.regression import Regression
 from idgnn.tasks.shortest_path import ShortestPath
@@ -23,15 +25,17 @@ TASKS: dict[TaskName, Task] = {
     "node-classification": Classification(),
     "node-regression": Regression(),
     "node-clustering": Clustering(),
+    "node-counting": Counting(),
     "link-prediction": LinkPrediction(),
     "shortest-path": ShortestPath(),
     "pair-classification": Classification(),
     "graph-classification": Classification(),
     "graph-regression": Regression(),
     "graph-clustering": Clustering(),
+    "graph-counting": Counting(),
 }
 
-_OBJECTIVES: tuple[type[Objective], ...] = (Binary, Classes, LinkObjective, Quantity)
+_OBJECTIVES: tuple[type[Objective], ...] = (Binary, Classes, LinkObjective, Quantity, Quantities)
 
 
 class OneClassWarning(UserWarning):
@@ -51,6 +55,8 @@ class Problem:
     """For each part, the graphs of the dataset that are in it."""
     classes: tuple[str, ...] | None = None
     """The names of the classes, if they have any."""
+    symmetric: bool = False
+    """Whether pairs have no direction."""
 
     @property
     def in_channels(self) -> int:
@@ -71,7 +77,7 @@ def make_problem(dataset: Dataset, settings: TaskSettings, seed: int = 0) -> Pro
     dataset = replace(dataset, graphs=task.labeled(dataset.graphs, settings))
     parts, graph_ids = task.split(dataset, settings, seed)
     targets = {name: part.target for name, part in parts.items() if part.target is not None}
-    objective = task.objective(settings, targets)
+    objective = _judged_by(task.objective(settings, targets), settings)
     held_out = {name: part for name, part in parts.items() if name != "train"}
     for name in held_out:
         if objective.metric == "roc_auc" and targets[name].unique().numel() < 2:
@@ -81,7 +87,29 @@ def make_problem(dataset: Dataset, settings: TaskSettings, seed: int = 0) -> Pro
                 OneClassWarning,
                 stacklevel=2,
             )
-    return Problem(settings.level, objective, parts["train"], held_out, graph_ids, task.class_names(dataset, settings))
+    return Problem(
+        settings.level,
+        objective,
+        parts["train"],
+        held_out,
+        graph_ids,
+        task.class_names(dataset, settings),
+        task.symmetric(dataset),
+    )
+
+
+def _judged_by(objective: Objective, settings: TaskSettings) -> Objective:
+    """The objective with the metric of the settings, if they have one."""
+    if settings.class_weights != "none" and getattr(objective, "class_weights", None) is None:
+        raise ValueError(f"class_weights are for classifications, and {settings.name} is none. Leave them out.")
+    if settings.metric is None or settings.metric == objective.metric:
+        return objective
+    if settings.metric not in objective.metrics:
+        raise ValueError(
+            f"metric is {settings.metric!r}, but {settings.name} is measured by {', '.join(objective.metrics)}. Name "
+            "one of them."
+        )
+    return replace(cast(Any, objective), metric=settings.metric)
 
 
 def objective_from_dict(values: Mapping[str, Any]) -> Objective:

@@ -30,7 +30,7 @@ class QuerySet:
     owner: Tensor  # [nodes] the graph of each node
     num_graphs: int
     queries: Tensor | None = None  # [queries] nodes, or [2, queries] pairs; None for every node
-    target: Tensor | None = None  # [queries], or [graphs] if level is graph; None if unknown
+    target: Tensor | None = None  # [queries, ...], or [graphs, ...] if level is graph; None if unknown
 
     def epoch(self, generator: torch.Generator) -> QuerySet:
         """The queries of one epoch of training: the same ones, unless some are random (:class:`LinkQuerySet`)."""

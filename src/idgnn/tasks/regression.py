@@ -19,5 +19,5 @@ class Regression(Task):
     quantity = True
 
     def objective(self, settings: TaskSettings, targets: Mapping[str, Tensor]) -> Objective:
-        """Squared error, standardized by the training part alone."""
-        return Quantity.of(targets["train"])
+        """Squared or absolute error, standardized by the training part alone."""
+        return Quantity.of(targets["train"], settings.error)

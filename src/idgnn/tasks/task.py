@@ -43,6 +43,10 @@ class Task(ABC):
         """
         return split_labeled_queries(dataset, settings, seed, self.quantity)
 
+    def symmetric(self, dataset: Dataset) -> bool:
+        """Whether pairs have no direction, so that (u, v) and (v, u) have one answer."""
+        return False
+
     @abstractmethod
     def objective(self, settings: TaskSettings, targets: Mapping[str, Tensor]) -> Objective:
         """The loss and the metrics, for the known targets of each part of the split."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from idgnn.choices import TASK_LEVEL, Level, TaskName, check_choices, check_counts, check_numbers
+from idgnn.choices import TASK_LEVEL, ErrorName, Level, MetricName, TaskName, check_choices, check_counts, check_numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,9 +19,11 @@ class TaskOptions:
     test: float = 0.0
     """Share that is held out for testing."""
     folds: int = 10
-    """With split=folds: number of folds, stratified by class."""
+    """With split=folds: number of folds, stratified by class; datasets with published folds use those."""
     fold: int = 0
     """With split=folds: the fold that is held out."""
+    inner: float = 0.0
+    """To choose settings: share of the training part that is held out in place of the validation part."""
     bins: int = 10
     """Quantile bins of clustering coefficients; bins with equal limits are merged."""
     pairs: int = 1000
@@ -30,10 +32,20 @@ class TaskOptions:
     """Distances of this length and above are one class."""
     supervision: float = 0.2
     """Share of the edges of a graph that link prediction predicts; the others carry messages."""
+    error: ErrorName = "squared"
+    """Loss of quantities: mean squared or mean absolute error, of standardized labels."""
+    patterns: tuple[str, ...] = ()
+    """Patterns that are counted, by one network (cycle3 cycle4); by default all."""
+
+    metric: MetricName | None = None
+    """The metric that the best epoch is chosen by; unless given that of the task, such as accuracy or roc_auc."""
+    class_weights: Literal["none", "balanced"] = "none"
+    """Errors in the loss count the same, or each class as much as any other however rare it is."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "patterns", tuple(self.patterns))  # a list if it was read from a file
         check_choices(self)
-        check_numbers(self, ("valid", "test", "supervision"))
+        check_numbers(self, ("valid", "test", "supervision", "inner"))
         check_counts(self, ("fold",), least=0)
         check_counts(self, ("folds",), least=2)
         check_counts(self, ("bins", "pairs", "cutoff"))
@@ -42,6 +54,8 @@ class TaskOptions:
                 f"valid is {self.valid} and test is {self.test}, expected shares above 0 (test: 0 or above) that leave "
                 "something to train on, for example valid=0.2, test=0."
             )
+        if not 0 <= self.inner < 1:
+            raise ValueError(f"inner is {self.inner}, expected a share from 0 to below 1, for example 0.2.")
         if not 0 < self.supervision < 1:
             raise ValueError(f"supervision is {self.supervision}, expected a share between 0 and 1, for example 0.2.")
         if self.fold >= self.folds:

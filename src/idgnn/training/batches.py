@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -43,11 +43,46 @@ class Encoder(Protocol):
 class GraphBatch:
     """A batch, ready for a network."""
 
-    ready: Prepared
+    ready: Any  # what the network reads: `Prepared`, or a form of its own
     graph: Tensor  # [embeddings] the graph, within the batch, that each belongs to
     num_graphs: int
     target: Tensor | None  # [queries], or [graphs] if graphs are asked about
     weight: float = 1.0  # of its loss among those of all processes, 1 if all have equal shares of a batch
+
+
+class BatchSource(Protocol):
+    """What training takes batches from: :class:`Batches`, or those of a network that prepares its own."""
+
+    part: QuerySet
+
+    @property
+    def num_items(self) -> int:
+        """The number of graphs, which are assigned to batches."""
+        ...
+
+    def count(self, graphs: Tensor) -> int:
+        """How many answers a batch of these graphs has."""
+        ...
+
+    def each(self, assigned: Sequence[Tensor], seed: int = 0) -> Iterator[GraphBatch]:
+        """A batch for each group of graphs."""
+        ...
+
+    def cut(self, graphs: Tensor) -> GraphBatch:
+        """The batch of these graphs `[graphs]`, ids on the CPU."""
+        ...
+
+
+@runtime_checkable
+class PreparesBatches(Protocol):
+    """A network that is trained, but reads graphs in a form of its own: it turns `batch.ready` into answers.
+
+    All else that training needs of a network is `forward(ready, graph, num_graphs)`, as of a predictor.
+    """
+
+    def batches(self, part: QuerySet) -> BatchSource:
+        """Batches of the graphs and queries of a part, which lies on the device."""
+        ...
 
 
 class Batches:
@@ -59,13 +94,13 @@ class Batches:
 
     Args:
         part: Graphs and queries, on the device.
-        encoder: What they are prepared for.
+        encoder: What they are prepared for: a predictor, or an encoder alone.
     """
 
     def __init__(self, part: QuerySet, encoder: Encoder) -> None:
         self.part, self.encoder = part, encoder
         self.whole: PreparedGraphs | None = None
-        if isinstance(encoder, IdentityAwareModel):  # it has no schedule to cut batches out of
+        if isinstance(getattr(encoder, "encoder", encoder), IdentityAwareModel):  # no schedule to cut batches out of
             return
         try:
             ready = self._prepare(part)

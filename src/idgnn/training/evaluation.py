@@ -57,18 +57,24 @@ def predict_all(
     return processes.gather(found)
 
 
+def batch_norms(model: nn.Module) -> list[_BatchNorm]:
+    """The parts of a model that keep running statistics."""
+    return [part for part in model.modules() if isinstance(part, _BatchNorm) and part.track_running_stats]
+
+
 @contextmanager
 def reestimate_batchnorm(model: nn.Module) -> Iterator[None]:
     """Replaces BatchNorm's running statistics by the mean over the batches that the model is run on in this block.
 
     In training, nine tenths of a running average come from earlier steps, which is out of date if weights change fast.
-    Weights are not changed.
+    Weights are not changed, and there is no dropout, as in the evaluation that follows.
     """
-    norms = [module for module in model.modules() if isinstance(module, _BatchNorm)]
+    norms = batch_norms(model)
     momentum = [norm.momentum for norm in norms]
     training = model.training
-    model.train()
+    model.eval()
     for norm in norms:
+        norm.train()
         norm.reset_running_stats()
         norm.momentum = None  # the mean over all batches
     try:

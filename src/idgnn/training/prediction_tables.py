@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +65,7 @@ def class_names_of(values: Tensor, classes: Sequence[str] | None) -> list[Any]:
 
 
 def write_table(table: PredictionTable, path: Path) -> None:
-    """Writes a table as CSV, Parquet (needs pyarrow) or npz, by the suffix of the path."""
+    """Writes a table as CSV, Parquet or npz, by the suffix of the path."""
     check_format(path)
     with replacing(path) as temporary:
         if path.suffix == ".csv":
@@ -79,18 +78,15 @@ def write_table(table: PredictionTable, path: Path) -> None:
             with temporary.open("wb") as file:
                 np.savez_compressed(file, allow_pickle=False, **arrays)
         else:
-            made = import_module("pyarrow").table({name: list(values) for name, values in table.items()})
-            import_module("pyarrow.parquet").write_table(made, temporary)
+            import pyarrow
+            from pyarrow import parquet
+
+            parquet.write_table(pyarrow.table({name: list(values) for name, values in table.items()}), temporary)
 
 
 def check_format(path: Path) -> None:
-    """Refuses folders, unknown suffixes, and Parquet without pyarrow."""
+    """Refuses folders and unknown suffixes."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder, expected the name of a file. Add one, for example {path / 'table.csv'}.")
     if path.suffix not in FORMATS:
         raise ValueError(f"the table is {path}, expected a name that ends in {', '.join(FORMATS)}.")
-    if path.suffix == ".parquet":
-        try:
-            import_module("pyarrow.parquet")
-        except ImportError:
-            raise ValueError("writing Parquet needs pyarrow: pip install pyarrow, or write .csv or .npz.") from None

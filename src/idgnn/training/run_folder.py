@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -15,7 +17,12 @@ from idgnn.training.run_settings import RunSettings
 from idgnn.writing import remove_leftovers, write_text
 
 RUN, METRICS, CHECKPOINT, PREDICTIONS = "run.json", "metrics.jsonl", "checkpoint.safetensors", "predictions.csv"
+CHECKSUM = "checksum"  # of all else in run.json
 LOCK = ".lock"  # exists before the run begins
+
+
+class ChangedRecordWarning(UserWarning):
+    """The `run.json` of a run is not as the run wrote it."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,13 @@ class RunFolder:
             raise ValueError(f"{path} is not a file that a run writes: {error}.") from None
         if missing:
             raise ValueError(f"{path} is not a file that a run writes: it has no {', '.join(sorted(missing))}.")
+        if record.pop(CHECKSUM, None) != _checksum(record):
+            warnings.warn(
+                f"{path} was changed after the run wrote it: what it says need not be what was trained. Undo the "
+                "change, or train again.",
+                ChangedRecordWarning,
+                stacklevel=3,
+            )
         return record
 
     def settings(self) -> RunSettings:
@@ -152,7 +166,12 @@ class RunFolder:
                         self.path.rmdir()
 
     def _write(self, record: dict[str, Any]) -> None:
-        write_text(self.path / RUN, json.dumps(record, indent=2) + "\n")
+        write_text(self.path / RUN, json.dumps(record | {CHECKSUM: _checksum(record)}, indent=2) + "\n")
+
+
+def _checksum(record: dict[str, Any]) -> str:
+    """Of the values alone, so that a file that is only formatted in another way is the same."""
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
 def _now() -> str:

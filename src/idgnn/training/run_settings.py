@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from idgnn.choices import check_choices, check_counts, check_numbers
-from idgnn.graphs.sources import FileSource, Selection
+from idgnn.graphs.sources import PATHS, FileSource, Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskSettings
 
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Adam on batches of graphs. The defaults are those of the paper's experiments."""
+    """Adam on batches of graphs. The defaults are those of the paper's experiments, with BatchNorm's statistics
+    re-estimated."""
 
     epochs: int = 100
     """Passes over the training graphs."""
@@ -36,8 +37,8 @@ class TrainOptions:
     """The weights that the run ends with: those of the last epoch, or of the best one on the validation part."""
     eval_every: int = 1
     """Epochs between two evaluations on the held-out parts; the last epoch is always evaluated."""
-    reestimate_batchnorm: bool = False
-    """Before each evaluation, average BatchNorm's statistics over all training batches."""
+    reestimate_batchnorm: bool = True
+    """Before each evaluation, average BatchNorm's statistics over training batches, at most 32 of them."""
     device: str = "auto"
     """cpu, cuda, cuda:1; auto takes a GPU if there is one."""
     precision: Literal["float32", "bf16"] = "float32"
@@ -126,8 +127,8 @@ class RunSettings:
 
 
 def _file_source(values: dict[str, Any]) -> FileSource:
-    paths = {name: None if values[name] is None else Path(values[name]) for name in ("edges", "nodes", "graphs")}
-    return FileSource(**{**values, **paths, "ignore": tuple(values["ignore"])})
+    paths = {name: None if values[name] is None else Path(values[name]) for name in PATHS}
+    return FileSource(**{**_checked_names(FileSource, values), **paths})
 
 
 def _checked_names(kind: type, values: dict[str, Any]) -> dict[str, Any]:

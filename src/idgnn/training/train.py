@@ -147,9 +147,9 @@ def _train(
     objective = problem.objective
     level, outputs = problem.level, objective.num_outputs
     if wrapped is None:
-        model = make_predictor(settings.model, level, problem.in_channels, outputs, problem.edge_dim)
+        model = make_predictor(settings.model, level, problem.in_channels, outputs, problem.edge_dim, problem.symmetric)
     else:
-        model = wrapped_predictor(wrapped, level, outputs, _first_graph(problem.train))
+        model = wrapped_predictor(wrapped, level, outputs, _first_graph(problem.train), problem.symmetric)
     record = _record(dataset, problem)
     if isinstance(settings.data, FileSource):
         _warn_of_unused_edge_data(problem, model)
@@ -211,6 +211,7 @@ def _record(dataset: Dataset, problem: Problem) -> dict[str, dict[str, Any]]:
         "task": {
             "level": problem.level,
             "objective": problem.objective.as_dict(),
+            "metric": problem.objective.metric,
             "classes": problem.classes,
             "weighted": problem.train.edge_weight is not None,
         },
@@ -318,9 +319,12 @@ def _prediction_table(
     for name, part in problem.held_out.items():
         predicted, ids = predictions[name], problem.graph_ids[name]
         table = {
-            "part": [name] * predicted.target.numel(),
+            "part": [name] * predicted.target.size(0),
             **query_columns(part, [dataset.graphs[i] for i in ids], ids, TASKS[task.name].pair_columns),
-            "label": class_names_of(predicted.target, classes),
+            **{
+                column: class_names_of(values, classes)
+                for column, values in problem.objective.labels(predicted.target).items()
+            },
             **prediction_columns(problem.objective.read(predicted.out), classes),
         }
         for column, values in table.items():

@@ -14,12 +14,14 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from idgnn.choices import Level
+from idgnn.graphs.files.read import read_files
 from idgnn.graphs.schema import Schema
+from idgnn.graphs.sources import FileSource
 from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.queries import as_tensor
 from idgnn.models.embedding import EmbeddingBar
 from idgnn.models.identity_aware import IdentityAwareModel
-from idgnn.models.predictor import Predictor
+from idgnn.models.predictor import Predictor, both_directions
 from idgnn.tasks.objective import Objective
 from idgnn.tasks.problem import TASKS, objective_from_dict
 from idgnn.tasks.query_set import QuerySet, as_list, restore_integers, stack
@@ -89,7 +91,7 @@ class Run:
 
     def predict(
         self,
-        graphs: Data | Sequence[Data],
+        graphs: FileSource | Data | Sequence[Data],
         pairs: Sequence[Tensor] | None = None,
         *,
         batch_size: int = 128,
@@ -102,13 +104,15 @@ class Run:
         The head is applied to embeddings, so a graph may have any size, as for :meth:`embed`.
 
         Args:
-            graphs: One or many.
-            pairs: For each graph the pairs `[2, num_pairs]`, if the task is about pairs.
+            graphs: One or many, or files, whose columns become what they became in training.
+            pairs: For each graph the pairs `[2, num_pairs]`, if the task is about pairs; those of files may be in their
+                `labeled_pairs`, without labels.
             batch_size: Graphs at a time; fewer if memory runs out.
             memory: Limit of memory on the device: bytes, or a size such as `"4GiB"`. `None` is half of the free memory.
             device: `"cpu"`, `"cuda"`, `"cuda:1"`; `"auto"` takes a GPU if there is one.
             progress: Whether to show a progress bar.
         """
+        graphs, pairs = self._read(graphs, pairs)
         given, queries, part = self._queries(graphs, pairs, self.model.level)
         single = len(given) == 1  # then the progress bar counts its nodes
         with _on(self.model, device) as model, EmbeddingBar(len(given), progress and not single, "predicting") as bar:
@@ -119,7 +123,7 @@ class Run:
                     if ids.numel() < len(given):
                         chosen = None if queries is None else [queries[i] for i in ids]
                         some = self._stacked(part.level, [given[i] for i in ids], chosen)
-                    yield _apply_head(model, some, _embedded(model, some, memory, progress and single))
+                    yield _apply_head(model, some, _both_embedded(model, some, memory, progress and single))
                     bar.advance(some.num_graphs)
 
             out = predict_all(model, outputs, len(given), batch_size)
@@ -128,7 +132,7 @@ class Run:
 
     def embed(
         self,
-        graphs: Data | Sequence[Data],
+        graphs: FileSource | Data | Sequence[Data],
         pairs: Sequence[Tensor] | None = None,
         *,
         memory: int | str | None = None,
@@ -139,18 +143,31 @@ class Run:
         """Embeddings of every node, or of the given pairs of each graph: their queries, and `[rows, width]`.
 
         Args:
-            graphs: One or many, of any size.
-            pairs: For each graph the pairs `[2, num_pairs]`, if the task is about pairs.
+            graphs: One or many, of any size, or files as for :meth:`predict`.
+            pairs: For each graph the pairs `[2, num_pairs]`, if the task is about pairs, as for :meth:`predict`.
             memory: Limit of memory on the device: bytes, or a size such as `"4GiB"`. `None` is half of the free memory.
             device: As for :meth:`predict`.
             progress: Whether to show a progress bar.
             partial: A file for finished rows: the same call continues from it if it was stopped. Delete it with
                 :func:`idgnn.training.partial.discard`.
         """
+        graphs, pairs = self._read(graphs, pairs)
         given, _, part = self._queries(graphs, pairs, "pair" if self.model.level == "pair" else "node")
         with _on(self.model, device) as model:
             out = _embedded(model, part, memory, progress, partial)
         return query_columns(part, given, range(len(given)), self.pair_columns), out
+
+    def _read(
+        self, graphs: FileSource | Data | Sequence[Data], pairs: Sequence[Tensor] | None
+    ) -> tuple[Data | Sequence[Data], Sequence[Tensor] | None]:
+        """The graphs of files, and their pairs as the node that is read and the node that is colored."""
+        if not isinstance(graphs, FileSource):
+            return graphs, pairs
+        read = read_files(graphs, self.schema).graphs
+        if pairs is None and graphs.labeled_pairs is not None:
+            rows = [("source", "target").index(end) for end in self.pair_columns]
+            pairs = [graph.edge_label_index[rows] for graph in read]
+        return read, pairs
 
     def _queries(
         self, given: Data | Sequence[Data], pairs: Sequence[Tensor] | None, level: Level
@@ -220,12 +237,21 @@ def _embedded(
         return embed_partial(model.encoder, data, part.queries, memory, progress, partial)
 
 
+def _both_embedded(model: Predictor, part: QuerySet, memory: int | str | None, progress: bool) -> Tensor:
+    """What the head reads: the embeddings of all queries, of symmetric pairs in both directions where they differ."""
+    if not model.reads_both or part.queries is None:
+        return _embedded(model, part, memory, progress)
+    h = _embedded(model, replace(part, queries=both_directions(part.queries)), memory, progress)
+    number = part.queries.size(1)
+    return torch.cat([h[:number], h[number:]], dim=1)
+
+
 def _apply_head(model: Predictor, part: QuerySet, h: Tensor) -> Tensor:
     """The outputs of the head for embeddings, on the CPU."""
     device = next(model.parameters()).device
     if part.level == "graph":
         return model.head(h.to(device), part.owner.to(device), part.num_graphs).cpu()
-    return torch.cat([model.head(rows.to(device)).cpu() for rows in h.split(_HEAD_ROWS)])
+    return torch.cat([model.answer(rows.to(device)).cpu() for rows in h.split(_HEAD_ROWS)])
 
 
 @contextmanager

@@ -18,14 +18,17 @@ from idgnn.models.large_graph import check_fanout
 from idgnn.models.predictor import Predictor
 from idgnn.tasks.problem import Problem
 from idgnn.tasks.query_set import QuerySet
-from idgnn.training.batches import Batches, GraphBatch
+from idgnn.training.batches import Batches, BatchSource, GraphBatch, PreparesBatches
 from idgnn.training.cuda_graphs import CudaGraphCache
-from idgnn.training.evaluation import Predictions, predict_all, reestimate_batchnorm
+from idgnn.training.evaluation import Predictions, batch_norms, predict_all, reestimate_batchnorm
 from idgnn.training.processes import SINGLE_PROCESS, Processes, choose_device, device_name, is_out_of_memory
 from idgnn.training.root_batches import RootBatches, RootSource
 from idgnn.training.run_folder import Epoch
 from idgnn.training.run_settings import TrainOptions
 from idgnn.training.seeds import generator_of, seed_of
+
+# More would hardly change BatchNorm's statistics, and of a large graph each costs its preparation.
+_STATISTICS_BATCHES = 32
 
 
 class DivergedError(ValueError):
@@ -75,9 +78,10 @@ class Trainer:
         self.graph_cache = CudaGraphCache(self.device) if options.cuda_graphs else None
         # With query_batch_size, graphs stay on the CPU, and only what a batch needs is copied to the device.
         by_query = options.query_batch_size is not None
-        self.source = RootSource(model.encoder, options.workers, self.device) if by_query else None
+        self.source = RootSource(model, options.workers, self.device) if by_query else None
         self.train = self._placed(problem.train)
-        self.batches: Batches | RootBatches | None = None  # of the training part, until its queries change
+        self._fit_cycle_scale()
+        self.batches: BatchSource | RootBatches | None = None  # of the training part, until its queries change
         self.held_out = {name: self._batches(self._placed(part)) for name, part in problem.held_out.items()}
         self.epoch, self.batch_size = 0, options.query_batch_size or options.batch_size
         self.best_epoch, self.best_score, self.best_weights = 0, -math.inf, dict[str, Tensor]()
@@ -109,10 +113,9 @@ class Trainer:
                 waiting = list(torch.cat(waiting).split(self.batch_size))
         self.epoch += 1
         due = self.epoch % self.options.eval_every == 0 or self.epoch == self.options.epochs
-        if due and self.options.reestimate_batchnorm:
-            all_items = torch.arange(batches.num_items).split(self.batch_size)
+        if due and self.options.reestimate_batchnorm and batch_norms(self.model):
             with reestimate_batchnorm(self.model), self._autocast():
-                for batch in self._shares(batches, all_items):
+                for batch in self._shares(batches, self._for_statistics(batches.num_items)):
                     self.network(batch.ready, batch.graph, batch.num_graphs)
         self.processes.average_statistics(self.model)
         loss = self.processes.sum(total).item() / steps  # the only synchronization with a GPU in an epoch
@@ -161,10 +164,18 @@ class Trainer:
         shuffled = torch.randperm(len(batches), generator=generator_of(self.seed, "batches", epoch))
         return [batches[i] for i in shuffled.tolist()]
 
-    def _steps(self, batches: Batches | RootBatches, assigned: list[Tensor]) -> Iterator[Tensor]:
+    def _for_statistics(self, num_items: int) -> list[Tensor]:
+        """The batches that BatchNorm's statistics are averaged over: all, or if there are many some drawn at random."""
+        most = _STATISTICS_BATCHES * self.batch_size
+        if num_items <= most:
+            return list(torch.arange(num_items).split(self.batch_size))
+        drawn = torch.randperm(num_items, generator=generator_of(self.seed, "statistics", self.epoch))
+        return list(drawn[:most].split(self.batch_size))
+
+    def _steps(self, batches: BatchSource | RootBatches, assigned: list[Tensor]) -> Iterator[Tensor]:
         """Trains on each batch and yields its loss; with several processes, this one's part of the loss."""
         if self.graph_cache is not None:
-            assert isinstance(batches, Batches)
+            assert not isinstance(batches, RootBatches)
             for graphs in assigned:
                 # Until the next reshuffle each graph is in one batch only, so the first one identifies the batch.
                 yield self.graph_cache.run(int(graphs[0]), lambda ids=graphs: batches.cut(ids), self._step)
@@ -177,7 +188,7 @@ class Trainer:
             weight = batches.count(share) / batches.count(items)  # gradients are averaged over the processes
             yield weight * self._step(replace(batch, weight=weight * self.processes.size))
 
-    def _shares(self, batches: Batches | RootBatches, assigned: Sequence[Tensor]) -> Iterator[GraphBatch]:
+    def _shares(self, batches: BatchSource | RootBatches, assigned: Sequence[Tensor]) -> Iterator[GraphBatch]:
         """This process's share of each batch. If a share is empty, it is the first item, with weight 0."""
         shares = [self.processes.share(items) for items in assigned]
         items = [share if share.numel() else whole[:1] for share, whole in zip(shares, assigned, strict=True)]
@@ -212,13 +223,24 @@ class Trainer:
             stacklevel=3,
         )
 
+    def _fit_cycle_scale(self) -> None:
+        """Standardizes the counts of ID-GNN-Fast over the training graphs, before any batch is prepared."""
+        scale = None if isinstance(self.model, PreparesBatches) else getattr(self.model.encoder, "count_scale", None)
+        if scale is not None and not bool(scale.fitted):
+            scale.fit(self.model.encoder.counts_of(self.train.edge_index, self.train.x.size(0)))
+
     def _placed(self, part: QuerySet) -> QuerySet:
         return part if self.source else part.to(self.device)
 
-    def _batches(self, part: QuerySet, fanout: tuple[int, ...] = ()) -> Batches | RootBatches:
-        return self.source.batches(part, fanout) if self.source else Batches(part, self.model.encoder)
+    def _batches(self, part: QuerySet, fanout: tuple[int, ...] = ()) -> BatchSource | RootBatches:
+        if self.source:
+            return self.source.batches(part, fanout)
+        if isinstance(self.model, PreparesBatches):
+            return self.model.batches(part)
+        # A network of the experiments may have an encoder that prepares batches, and no more.
+        return Batches(part, self.model if isinstance(self.model, Predictor) else self.model.encoder)
 
-    def _training_batches(self) -> Batches | RootBatches:
+    def _training_batches(self) -> BatchSource | RootBatches:
         part = self.train.epoch(generator_of(self.seed, "queries", self.epoch))
         if self.batches is None or part is not self.batches.part:
             self.batches = self._batches(part, self.options.fanout)
@@ -262,7 +284,13 @@ def _check_options(
             f"query_batch_size is {options.query_batch_size}, the nodes or pairs in a batch, but the task asks about "
             "whole graphs. Leave it out: batch_size is the number of graphs."
         )
-    if isinstance(model.encoder, IdentityAwareModel):
+    if isinstance(model, PreparesBatches):
+        if options.query_batch_size is not None or options.cuda_graphs:
+            raise ValueError(
+                f"query_batch_size and cuda_graphs are for predictors, but {type(model).__name__} prepares its own "
+                "batches of graphs. Leave them out."
+            )
+    elif isinstance(model.encoder, IdentityAwareModel):
         _check_wrapped_options(options)
     elif options.fanout:
         check_fanout(options.fanout, model.encoder.num_layers)

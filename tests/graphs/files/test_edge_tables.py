@@ -2,8 +2,10 @@
 
 from collections import Counter
 
+import pyarrow as pa
 import pytest
 import torch
+from pyarrow import parquet
 
 from idgnn.graphs.files.read import DuplicateEdgesWarning, read_files
 from idgnn.graphs.sources import FileSource
@@ -138,8 +140,6 @@ def test_ignored_columns_are_no_features(tmp_path):
 
 
 def test_parquet_reads_like_csv(tmp_path):
-    pa = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pa.table({"source": [1, 10], "target": [10, 2], "weight": [0.5, None]}), tmp_path / "e.parquet")
     graph = only(FileSource(tmp_path / "e.parquet", ignore=("weight",), directed=True))
     assert named_edges(graph) == [("1", "10"), ("10", "2")]

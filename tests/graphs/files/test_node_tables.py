@@ -65,7 +65,7 @@ def test_labels_of_nodes_are_classes_or_quantities(tmp_path, cells, categories, 
 @pytest.mark.parametrize(("count", "classes"), [(50, 50), (51, None)])
 def test_more_than_fifty_whole_numbers_are_a_quantity(tmp_path, count, classes):
     edges = write(tmp_path / "e.csv", "source,target\n")
-    nodes = write(tmp_path / "n.csv", "id,y\n" + "".join(f"{i},{i}\n" for i in range(count)))
+    nodes = write(tmp_path / "n.csv", "id,y\n" + "".join(f"{i},{i % count}\n" for i in range(3 * count)))
     label = read_files(FileSource(edges, nodes, label="y")).schema.label
     assert (label.categories and len(label.categories)) == classes
 

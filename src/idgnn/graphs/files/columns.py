@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 
@@ -11,23 +12,25 @@ import torch
 from torch import Tensor
 
 from idgnn.graphs.files.gather import SourceTables
-from idgnn.graphs.files.text import BadRow, number
+from idgnn.graphs.files.text import NOT_KNOWN, BadRow, number
+from idgnn.graphs.files.text_column import TextColumn
 from idgnn.graphs.files.text_table import TextTable
-from idgnn.graphs.schema import ColumnSchema, Schema
-from idgnn.graphs.sources import FileSource
+from idgnn.graphs.schema import ColumnSchema, Schema, standardize
+from idgnn.graphs.sources import FileSource, Missing
 
 MOST_CATEGORIES = 1000  # More are names or remarks rather than categories, and would make tables of gigabytes.
 MOST_CLASSES = 50  # More distinct numbers are amounts rather than the names of classes.
+ENOUGH_ROWS = 20  # to tell that classes are as many as rows
 LARGEST = torch.finfo(torch.float32).max
-NOT_KNOWN = {"", "na", "n/a", "#n/a", "nan", "null"}  # what programs write where there is no number, in any case
 
 
 def find_schema(tables: SourceTables, source: FileSource, quantity: bool | None) -> Schema:
     """All columns that are neither the label nor ignored are features, of nodes and of edges."""
-    all_names = _names((*tables.edges, *tables.nodes, *tables.graphs))
+    all_names = _names((*tables.edges, *tables.nodes, *tables.graphs, *tables.pairs))
     if absent := [name for name in source.ignore if name not in all_names]:
         raise ValueError(f"no table has the ignored {_listed(absent)}; the columns are {_listed(all_names)}.")
     label_of, label = _find_label(tables, source.label, quantity)
+    _check_pair_columns(tables, source)
     edge_names = [name for name in _names(tables.edges) if name not in source.ignore]
     node_names = [name for name in _names(tables.nodes) if name not in source.ignore and name != source.label]
     advice = "Add them, or, if they are no features, leave them out everywhere (--ignore, ignore=...)."
@@ -43,7 +46,7 @@ def find_schema(tables: SourceTables, source: FileSource, quantity: bool | None)
         )
 
     def columns(tables: Sequence[TextTable], names: Sequence[str]) -> tuple[ColumnSchema, ...]:
-        return tuple(_feature_column(tables, name, name in source.categorical) for name in names)
+        return tuple(_feature_column(tables, name, name in source.categorical, source.missing) for name in names)
 
     node, edge = columns(tables.nodes, node_names), columns(tables.edges, edge_names)
     return Schema(node, edge, label, label_of, weighted, source.directed)
@@ -61,16 +64,25 @@ def check_schema(tables: SourceTables, schema: Schema) -> None:
     _require(tables.edges, [column.name for column in schema.edge] + ["weight"] * schema.weighted, advice)
 
 
-def features(columns: Sequence[ColumnSchema], table: TextTable, bad: list[BadRow]) -> Tensor:
-    """The features of every row, from at least one column: `[rows, sum of the widths]`."""
+def features(columns: Sequence[ColumnSchema], table: TextTable, bad: list[BadRow], fitted: bool = False) -> Tensor:
+    """The features of every row, from at least one column: `[rows, sum of the widths]`.
+
+    Until the means are known (`fitted`), numbers stay as they are, and the widths are those of reading: see
+    :class:`~idgnn.graphs.schema.ColumnSchema`.
+    """
     parts = []
     for column in columns:
-        values = _coded(column, table, bad)  # [rows]
-        if column.categories is None:
-            parts.append(((values - column.mean) / column.scale).float().unsqueeze(1))
-        else:
+        if column.categories is not None:
+            values = _coded(column, table, bad)  # [rows]
             parts.append((values.unsqueeze(1) == torch.arange(column.width)).float())  # [rows, categories]
-    return torch.cat(parts, dim=1)
+            continue
+        values = _coded(column, table, bad, empty=None if column.missing == "error" else math.nan)
+        lacks = values.isnan()
+        if column.missing != "error":
+            values = values.masked_fill(lacks, 0.0)
+        parts.append(torch.stack([values, lacks.double()], dim=1)[:, : column.read_width])
+    found = torch.cat(parts, dim=1)
+    return (standardize(columns, found) if fitted else found).float()
 
 
 def labels(column: ColumnSchema, table: TextTable, bad: list[BadRow]) -> Tensor:
@@ -93,17 +105,45 @@ def _find_label(
 ) -> tuple[str | None, ColumnSchema | None]:
     if label is None:
         return None, None
-    of = {"node": tables.nodes, "graph": tables.graphs}
+    of = {"node": tables.nodes, "graph": tables.graphs, "pair": tables.pairs}
     holders = [whose for whose, tables_of in of.items() if label in _names(tables_of)]
-    if len(holders) == 2:
-        raise ValueError(f"the label {label!r} is a column of the nodes and of the graphs. Rename one of the two.")
+    if len(holders) > 1:
+        whose = " and of the ".join(f"{each}s" for each in holders)
+        raise ValueError(f"the label {label!r} is a column of the {whose}. Rename all but one of them.")
     if not holders:
+        pairs = f", the pairs {_listed(_names(tables.pairs))}" if tables.pairs else ""
         raise ValueError(
             f"there is no column {label!r} for the label; the nodes have {_listed(_names(tables.nodes))}, "
-            f"the graphs {_listed(_names(tables.graphs))}. Name one of them."
+            f"the graphs {_listed(_names(tables.graphs))}{pairs}. Name one of them."
         )
-    cells = chain.from_iterable(table.columns.get(label, ()) for table in of[holders[0]])
-    return holders[0], _label_column(label, cells, quantity)
+    found = [table.columns[label] for table in of[holders[0]] if label in table.columns]
+    column = _label_column(label, chain.from_iterable(cells.distinct for cells in found), quantity)
+    _warn_of_unlike_classes(column, found)
+    return holders[0], column
+
+
+def _check_pair_columns(tables: SourceTables, source: FileSource) -> None:
+    """Pairs of nodes have no features: a column that is neither the label nor ignored is refused."""
+    for table in tables.pairs:
+        if more := [name for name in table.columns if name != source.label and name not in source.ignore]:
+            raise ValueError(
+                f"{table.path} has the columns {_listed(more)}, which cannot be features of pairs. Name one of them as "
+                "the label (--label), and the others in ignore (--ignore)."
+            )
+
+
+def _warn_of_unlike_classes(column: ColumnSchema, found: Sequence[TextColumn]) -> None:
+    """Warns of classes that look like names or quantities: most rows have their own, or numbers have fractions."""
+    known = sum(len(cells) - cells.rows_where(filter(_is_unknown, cells.distinct)).size for cells in found)
+    categories = column.categories or ()
+    numbers = [value for value in map(number, categories) if value is not None]
+    unique = known >= ENOUGH_ROWS and 2 * len(categories) > known
+    if unique or any(not value.is_integer() for value in numbers):
+        kind = "a quantity: for a quantity, choose a regression" if numbers else "names: choose another column"
+        warnings.warn(
+            f"the label {column.name!r} has {len(categories)} different values in {known} rows, like {kind}.",
+            stacklevel=2,
+        )
 
 
 def _require(tables: Sequence[TextTable], names: Sequence[str], advice: str) -> None:
@@ -127,15 +167,17 @@ def _listed(names: Collection[str]) -> str:
     return ", ".join(map(repr, names)) if names else "none"
 
 
-def _feature_column(tables: Sequence[TextTable], name: str, categorical: bool) -> ColumnSchema:
+def _feature_column(tables: Sequence[TextTable], name: str, categorical: bool, missing: Missing) -> ColumnSchema:
     """A number if all cells are numbers, empty or `NA`; otherwise, or if it is `categorical`, each text is a category.
 
     Categories are sorted, as numbers if all of them are.
     """
-    distinct = set(chain.from_iterable(table.columns[name] for table in tables))
+    distinct = set(chain.from_iterable(table.columns[name].distinct for table in tables))
     numbers = _are_numbers(distinct)
     if numbers and not categorical:
-        return ColumnSchema(name)
+        # A column that is complete now needs no indicator; where new files lack a number, it is the mean.
+        complete = missing == "indicator" and not any(map(_is_unknown, distinct))
+        return ColumnSchema(name, missing="mean" if complete else missing)
     if len(distinct) > MOST_CATEGORIES:
         kind = "named categorical" if numbers else "not all numbers"
         raise ValueError(
@@ -183,21 +225,22 @@ def _are_numbers(distinct: Collection[str]) -> bool:
 
 def _coded(column: ColumnSchema, table: TextTable, bad: list[BadRow], empty: float | None = None) -> Tensor:
     """Every cell as a number, `[rows]`: itself, or the place of its category. Each distinct cell is parsed once."""
-    cells = table.columns.get(column.name, [""] * len(table.lines))
-    codes: dict[str, float] = {}
+    cells = table.columns.get(column.name)
+    if cells is None:
+        cells = TextColumn.constant("", len(table.lines))
+    codes: list[float] = []
     wrong: dict[str, str] = {}
     place = None if column.categories is None else {category: i for i, category in enumerate(column.categories)}
-    for cell in set(cells):
+    for cell in cells.distinct:
         code = number(cell) if place is None else place.get(cell)
         if empty is not None and (_is_unknown(cell) or (place is not None and code is None)):
-            codes[cell] = empty
+            codes.append(empty)
             continue
         if code is None or not abs(code) <= LARGEST:
             wrong[cell] = f"column {column.name!r} is {cell!r}, expected {_expected(column)}"
-        codes[cell] = math.nan if code is None else code
-    if wrong:
-        bad.extend(BadRow(table.path, table.lines[i], wrong[cell]) for i, cell in enumerate(cells) if cell in wrong)
-    return torch.from_numpy(np.fromiter(map(codes.__getitem__, cells), np.float64, len(cells)))
+        codes.append(math.nan if code is None else code)
+    bad.extend(BadRow(table.path, table.lines[row], wrong[cells[row]]) for row in cells.rows_where(wrong))
+    return torch.from_numpy(np.array(codes, np.float64)[cells.codes])
 
 
 def _is_unknown(cell: str) -> bool:

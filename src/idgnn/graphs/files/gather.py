@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from idgnn.graphs.files.headers import HeaderHints
 from idgnn.graphs.files.networkx_files import NETWORKX_KINDS, read_networkx_file
 from idgnn.graphs.files.tables import (
     EdgeTable,
@@ -16,6 +18,8 @@ from idgnn.graphs.files.tables import (
     read_node_table,
 )
 from idgnn.graphs.files.text import BadRow, name_and_kind
+from idgnn.graphs.files.text_column import TextColumn
+from idgnn.graphs.sources import FileSource
 
 KINDS = (".csv", ".tsv", ".txt", ".edges", ".edgelist", ".mtx", ".parquet", *NETWORKX_KINDS)
 
@@ -27,12 +31,15 @@ class SourceTables:
     edges: list[EdgeTable]
     nodes: list[NodeTable]
     graphs: list[GraphTable]
+    pairs: list[EdgeTable]
+    """Pairs of nodes with a label, if there are any."""
 
 
-def gather(edges: Path, nodes: Path | None, graphs: Path | None, directed: bool, bad: list[BadRow]) -> SourceTables:
-    """Reads all files: `edges` is one, or a folder of files with one graph each."""
+def gather(source: FileSource, directed: bool, bad: list[BadRow]) -> SourceTables:
+    """Reads all files of a source: its edges are one, or a folder of files with one graph each."""
+    edges, nodes, graphs = source.edges, source.nodes, source.graphs
     folder = edges.is_dir()
-    tables = SourceTables([], [], [])
+    tables = SourceTables([], [], [], [])
     for path in _files_of(edges, nodes, graphs) if folder else [edges]:
         if name_and_kind(path)[1] in NETWORKX_KINDS:
             if nodes is not None:
@@ -45,7 +52,7 @@ def gather(edges: Path, nodes: Path | None, graphs: Path | None, directed: bool,
             if graphs is None:
                 tables.graphs.append(graph_table)
             continue
-        table = read_edge_table(path, bad)
+        table = read_edge_table(path, bad, _hints(source, "edges"))
         if folder and table.many:
             raise ValueError(
                 f"{path} has a column 'graph', but in a folder each file is one graph. Read it on its own."
@@ -55,13 +62,30 @@ def gather(edges: Path, nodes: Path | None, graphs: Path | None, directed: bool,
             tables.nodes.append(nodes_of_edges(table))
     if nodes is not None:
         one_graph = not folder and not tables.edges[0].many
-        tables.nodes.append(read_node_table(nodes, name_and_kind(edges)[0] if one_graph else None, bad))
+        only_graph = name_and_kind(edges)[0] if one_graph else None
+        ends = (end for table in tables.edges for end in (table.source, table.target))
+        known = _is_one_of(ends)
+        tables.nodes.append(read_node_table(nodes, only_graph, bad, _hints(source, "nodes"), known))
         if folder:
             _check_graphs_of_nodes(edges, tables, bad)
     if graphs is not None:
-        tables.graphs.append(read_graph_table(graphs, bad))
+        known = _is_one_of(table.graph for table in (*tables.edges, *tables.nodes))
+        tables.graphs.append(read_graph_table(graphs, bad, _hints(source, "graphs"), known))
         _check_graphs(tables, bad)
+    if source.labeled_pairs is not None:
+        tables.pairs.append(read_edge_table(source.labeled_pairs, bad, _hints(source, "labeled_pairs")))
     return tables
+
+
+def _hints(source: FileSource, table: str) -> HeaderHints:
+    given = True if table in source.header else False if table in source.no_header else None
+    named = () if source.label is None or table == "edges" else (source.label,)  # edges have no labels
+    return HeaderHints(given, (*named, *source.ignore, *source.categorical))
+
+
+def _is_one_of(columns: Iterable[TextColumn]) -> Callable[[str], bool]:
+    every = [column.distinct for column in columns]
+    return lambda name: any(name in distinct for distinct in every)
 
 
 def _files_of(folder: Path, nodes: Path | None, graphs: Path | None) -> list[Path]:
@@ -85,24 +109,26 @@ def _files_of(folder: Path, nodes: Path | None, graphs: Path | None) -> list[Pat
 def _check_graphs_of_nodes(folder: Path, tables: SourceTables, bad: list[BadRow]) -> None:
     known = {name_and_kind(table.path)[0] for table in tables.edges}
     for table in tables.nodes:
-        for line, graph in zip(table.lines, table.graph, strict=True):
-            if graph and graph not in known:
-                bad.append(BadRow(table.path, line, f"graph {graph!r} is unknown: {folder} has no file of this name"))
+        for row in table.graph.rows_where(set(table.graph.distinct) - known - {""}):
+            what = f"graph {table.graph[row]!r} is unknown: {folder} has no file of this name"
+            bad.append(BadRow(table.path, table.lines[row], what))
 
 
 def _check_graphs(tables: SourceTables, bad: list[BadRow]) -> None:
     """Every graph has one row in the graph table, and every row a graph."""
     [listed] = tables.graphs
-    first: dict[str, BadRow] = {}
+    known, first = {"", *listed.graph.distinct}, set()
     for table in (*tables.edges, *tables.nodes):
         for graph, rows in table.rows_of_graphs().items():
-            what = f"graph {graph!r} is not in {listed.path}"
-            first.setdefault(graph, BadRow(table.path, table.lines[rows[0]], what))
-    known, seen = {"", *listed.graph}, set()
-    bad.extend(row for graph, row in first.items() if graph not in known)
-    for line, graph in zip(listed.lines, listed.graph, strict=True):
+            if graph not in first and graph not in known:
+                what = f"graph {graph!r} is not in {listed.path}"
+                bad.append(BadRow(table.path, table.lines[rows[0]], what))
+            first.add(graph)
+    seen: set[str] = set()
+    for row, graph in enumerate(listed.graph.cells()):
         if graph and graph not in first:
-            bad.append(BadRow(listed.path, line, f"graph {graph!r} is unknown: no edge and no node belongs to it"))
+            what = f"graph {graph!r} is unknown: no edge and no node belongs to it"
+            bad.append(BadRow(listed.path, listed.lines[row], what))
         if graph in seen:
-            bad.append(BadRow(listed.path, line, f"graph {graph!r} has a row already"))
+            bad.append(BadRow(listed.path, listed.lines[row], f"graph {graph!r} has a row already"))
         seen.add(graph)

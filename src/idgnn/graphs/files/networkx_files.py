@@ -12,6 +12,7 @@ import networkx as nx
 
 from idgnn.graphs.files.tables import EdgeTable, GraphTable, NodeTable
 from idgnn.graphs.files.text import name_and_kind, opened, text_lines
+from idgnn.graphs.files.text_column import TextColumn
 
 NETWORKX_KINDS = (".graphml", ".gml")
 
@@ -41,8 +42,8 @@ def read_networkx_file(path: Path, directed: bool) -> tuple[EdgeTable, NodeTable
         lines=[f"node {node!r}" for node in nodes],
         columns=columns,
         partial=partial,
-        node=nodes,
-        graph=[name] * len(nodes),
+        node=TextColumn.of(nodes),
+        graph=TextColumn.constant(name, len(nodes)),
     )
 
     edges = [(str(source), str(target)) for source, target in graph.edges()]
@@ -55,13 +56,14 @@ def read_networkx_file(path: Path, directed: bool) -> tuple[EdgeTable, NodeTable
         lines=[f"edge {source!r} to {target!r}" for source, target in edges],
         columns=columns,
         partial=partial,
-        source=[source for source, _ in edges],
-        target=[target for _, target in edges],
-        graph=[name] * len(edges),
+        source=TextColumn.of(source for source, _ in edges),
+        target=TextColumn.of(target for _, target in edges),
+        graph=TextColumn.constant(name, len(edges)),
         many=False,
     )
     columns, _ = _columns([graph.graph])
-    return edge_table, node_table, GraphTable(path=path, lines=["graph"], columns=columns, graph=[name])
+    graph_table = GraphTable(path=path, lines=["graph"], columns=columns, graph=TextColumn.constant(name, 1))
+    return edge_table, node_table, graph_table
 
 
 def _read_graphml(path: Path) -> nx.Graph:
@@ -84,9 +86,10 @@ def _read_gml(path: Path) -> nx.Graph:
         raise ValueError(f"{path} cannot be read as GML: {error}. Export it again, or as a table.") from error
 
 
-def _columns(rows: Sequence[dict[str, Any]]) -> tuple[dict[str, list[str]], dict[str, int]]:
+def _columns(rows: Sequence[dict[str, Any]]) -> tuple[dict[str, TextColumn], dict[str, int]]:
     """Attributes as columns of text, and the number of missing cells of each; lists and the like count as missing."""
     plain = [{key: str(value) for key, value in row.items() if isinstance(value, str | int | float)} for row in rows]
-    columns = {key: [row.get(key, "") for row in plain] for key in dict.fromkeys(key for row in rows for key in row)}
+    keys = dict.fromkeys(key for row in rows for key in row)
+    columns = {key: TextColumn.of(row.get(key, "") for row in plain) for key in keys}
     lacking = {key: sum(key not in row for row in plain) for key in columns}
     return columns, {key: count for key, count in lacking.items() if count}

@@ -17,6 +17,7 @@ from idgnn.graphs.files.columns import check_schema, features, find_schema, labe
 from idgnn.graphs.files.gather import SourceTables, gather
 from idgnn.graphs.files.tables import EdgeTable, NodeTable
 from idgnn.graphs.files.text import BadRow, BadRows, name_and_kind
+from idgnn.graphs.files.text_column import TextColumn
 from idgnn.graphs.schema import ColumnSchema, Schema
 from idgnn.graphs.sources import FileSource
 from idgnn.graphs.structure import num_repeated_edges
@@ -62,12 +63,13 @@ def read_files(source: FileSource, schema: Schema | None = None, *, quantity: bo
     """
     bad: list[BadRow] = []
     directed = source.directed if schema is None else schema.directed
-    tables = gather(source.edges, source.nodes, source.graphs, directed, bad)
+    tables = gather(source, directed, bad)
+    fitted = schema is not None
     if schema is None:
         schema = find_schema(tables, source, quantity)
     else:
         check_schema(tables, schema)
-    graphs = _build_graphs(tables, schema, bad)
+    graphs = _build_graphs(tables, schema, fitted, bad)
     if bad:
         raise BadRows(bad)
 
@@ -78,41 +80,49 @@ def read_files(source: FileSource, schema: Schema | None = None, *, quantity: bo
             raise ValueError(f"{table.path} has no edges and no nodes. Add some, or list its nodes in a node table.")
     if schema.label is not None and schema.label.categories == ():
         raise ValueError(f"the label {schema.label.name!r} is empty everywhere. Fill in the known ones.")
-    _warn_of_duplicates(source.edges, graphs)
-    return Dataset(source.edges.resolve().name if folder else name_and_kind(source.edges)[0], graphs, schema)
+    _warn_of_duplicates(source.edges, graphs, directed)
+    name = source.edges.resolve().name if folder else name_and_kind(source.edges)[0]
+    every = (*tables.edges, *tables.nodes, *tables.graphs, *tables.pairs)
+    headers = {table.path.name: table.header for table in every if table.header is not None}
+    return Dataset(name, graphs, schema, headers=headers)
 
 
-def _build_graphs(tables: SourceTables, schema: Schema, bad: list[BadRow]) -> list[Data]:
+def _build_graphs(tables: SourceTables, schema: Schema, fitted: bool, bad: list[BadRow]) -> list[Data]:
     """The graphs, in the order in which the edges and then the nodes first mention them."""
     graphs: dict[str, Data] = {}
     label = schema.label if schema.label_of == "node" else None
     if label is not None and not any(label.name in table.columns for table in tables.nodes):
         label = None
     for table in tables.nodes:
-        graphs |= _nodes(table, schema, label, bad)
+        graphs |= _nodes(table, schema, label, fitted, bad)
     for table in tables.edges:
-        _add_edges(graphs, table, schema, bad)
+        _add_edges(graphs, table, schema, fitted, bad)
+    for table in tables.pairs:
+        _add_pairs(graphs, table, schema.label if schema.label_of == "pair" else None, bad)
     if schema.label is not None and schema.label_of == "graph":
         _add_graph_labels(graphs, tables, schema.label, bad)
-    mentioned = dict.fromkeys(chain.from_iterable(table.graph for table in (*tables.edges, *tables.nodes)))
+    mentioned = dict.fromkeys(chain.from_iterable(table.graph.distinct for table in (*tables.edges, *tables.nodes)))
     return [graphs[name] for name in mentioned if name in graphs]
 
 
-def _nodes(table: NodeTable, schema: Schema, label: ColumnSchema | None, bad: list[BadRow]) -> dict[str, Data]:
+def _nodes(
+    table: NodeTable, schema: Schema, label: ColumnSchema | None, fitted: bool, bad: list[BadRow]
+) -> dict[str, Data]:
     """The graphs of a node table, still without edges."""
-    x = features(schema.node, table, bad) if schema.node else torch.ones(len(table.node), 1)
+    x = features(schema.node, table, bad, fitted) if schema.node else torch.ones(len(table.node), 1)
     y = None if label is None else labels(label, table, bad)
     graphs = {}
     for name, rows in table.rows_of_graphs().items():
         index = torch.from_numpy(rows)
         graph = Data(x=x[index], edge_index=torch.zeros(2, 0, dtype=torch.long))
         if schema.edge:
-            graph.edge_attr = torch.zeros(0, sum(column.width for column in schema.edge))
+            width = sum(column.width if fitted else column.read_width for column in schema.edge)
+            graph.edge_attr = torch.zeros(0, width)
         if schema.weighted:
             graph.edge_weight = torch.zeros(0)
         if y is not None:
             graph.y = y[index]
-        graph.node_name = [table.node[row] for row in rows.tolist()]
+        graph.node_name = TextColumn(table.node.codes[rows], table.node.distinct).cells()
         graph.graph_name = name
         graphs[name] = graph
         if len(set(graph.node_name)) < len(rows):
@@ -129,12 +139,12 @@ def _report_duplicate_nodes(table: NodeTable, rows: np.ndarray, bad: list[BadRow
             bad.append(BadRow(table.path, table.lines[row], what))
 
 
-def _add_edges(graphs: dict[str, Data], table: EdgeTable, schema: Schema, bad: list[BadRow]) -> None:
-    attr = features(schema.edge, table, bad) if schema.edge else None
+def _add_edges(graphs: dict[str, Data], table: EdgeTable, schema: Schema, fitted: bool, bad: list[BadRow]) -> None:
+    attr = features(schema.edge, table, bad, fitted) if schema.edge else None
     weight = features([ColumnSchema("weight")], table, bad).squeeze(1) if schema.weighted else None
     for name, rows in table.rows_of_graphs().items():
         names: list[str] = graphs[name].node_name if name in graphs else []
-        ends = _ends(table, rows.tolist(), {node: i for i, node in enumerate(names)}, bad)
+        ends = _ends(table, rows, {node: i for i, node in enumerate(names)}, bad)
         if ends is None:
             continue
         graph, index = graphs[name], torch.from_numpy(rows)
@@ -146,17 +156,49 @@ def _add_edges(graphs: dict[str, Data], table: EdgeTable, schema: Schema, bad: l
             graph.edge_weight = weight[row]
 
 
-def _ends(table: EdgeTable, rows: list[int], index: dict[str, int], bad: list[BadRow]) -> Tensor | None:
+def _ends(table: EdgeTable, rows: np.ndarray, index: dict[str, int], bad: list[BadRow]) -> Tensor | None:
     """The `edge_index` of these rows; `None` if they have unknown nodes."""
-    names = (map(end.__getitem__, rows) for end in (table.source, table.target))
-    ends = np.stack([np.fromiter(map(index.get, end, repeat(-1)), np.int64, len(rows)) for end in names])
-    if (ends >= 0).all():
+    codes, every = table.ends
+    whole = rows.size == codes.shape[1]
+    codes = codes if whole else codes[:, rows]
+    # Each name is looked up once. A small graph of a large table looks up its own names alone.
+    if whole or rows.size > len(every):
+        place = np.fromiter(map(index.get, every, repeat(-1)), np.int64, len(every))
+        ends = place[codes]
+    else:
+        used, position = np.unique(codes, return_inverse=True)
+        place = np.fromiter((index.get(every[code], -1) for code in used.tolist()), np.int64, used.size)
+        ends = place[position.reshape(codes.shape)]
+    unknown = ends < 0
+    if not unknown.any():
         return torch.from_numpy(ends)
-    for row in rows:
+    for row in rows[unknown.any(0)].tolist():
         for node in (table.source[row], table.target[row]):
             if node and node not in index:
                 bad.append(BadRow(table.path, table.lines[row], f"node {node!r} is not in the node table"))
     return None
+
+
+def _add_pairs(graphs: dict[str, Data], table: EdgeTable, label: ColumnSchema | None, bad: list[BadRow]) -> None:
+    """Adds `edge_label_index` and, if a label was named, `edge_label` to every graph."""
+    if not table.many and len(graphs) != 1:
+        raise ValueError(
+            f"{table.path} has no column 'graph', and there are {len(graphs)} graphs. Add the graph of each pair."
+        )
+    y = None if label is None else labels(label, table, bad)
+    rows_of = table.rows_of_graphs()
+    if not table.many:
+        rows_of = dict.fromkeys(graphs, np.arange(len(table.source)))
+    for name in rows_of:
+        if name and name not in graphs:
+            what = f"there is no graph {name!r}: no edge and no node belongs to it"
+            bad.append(BadRow(table.path, table.lines[rows_of[name][0]], what))
+    for name, graph in graphs.items():
+        rows = rows_of.get(name, np.zeros(0, np.int64))
+        ends = _ends(table, rows, {node: i for i, node in enumerate(graph.node_name)}, bad)
+        graph.edge_label_index = torch.zeros(2, 0, dtype=torch.long) if ends is None else ends
+        if y is not None:
+            graph.edge_label = y[torch.from_numpy(rows)]
 
 
 def _both_directions(ends: Tensor, row: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
@@ -166,24 +208,16 @@ def _both_directions(ends: Tensor, row: Tensor, num_nodes: int) -> tuple[Tensor,
     many edges as the file has in the direction that it has more of.
     """
     source, target = ends
-    ahead, back = source * num_nodes + target, target * num_nodes + source
-    known = torch.cat([ahead, back]).unique(return_inverse=True)[1]
-    place, other = known[: row.numel()], known[row.numel() :]  # ids of the pairs of ends: of an edge, of its reverse
-    times = _nth(place)
-    largest = int(times.max()) + 1 if times.numel() else 1
-    there = torch.isin(other * largest + times, place * largest + times)
-    missing = (source != target) & ~there
+    pair = torch.minimum(source, target) * num_nodes + torch.maximum(source, target)
+    key, order = (2 * pair + (source > target)).sort(stable=True)  # the two directions of a pair are neighbors
+    kind, number, times = torch.unique_consecutive(key, return_inverse=True, return_counts=True)
+    reverse = torch.zeros_like(times)  # how many edges go the other way
+    both = ((kind[1:] == kind[:-1] + 1) & (kind[:-1] % 2 == 0)).nonzero().flatten()
+    reverse[both], reverse[both + 1] = times[both + 1], times[both]
+    nth = torch.arange(row.numel()) - (times.cumsum(0) - times)[number]  # among the edges with the same ends
+    alone = order[nth >= reverse[number]].sort().values
+    missing = alone[source[alone] != target[alone]]
     return torch.cat([ends, ends.flip(0)[:, missing]], dim=1), torch.cat([row, row[missing]])
-
-
-def _nth(values: Tensor) -> Tensor:
-    """For each value how many equal ones come before it."""
-    order = values.argsort(stable=True)
-    ordered = values[order]
-    first = torch.searchsorted(ordered, ordered)
-    nth = torch.empty_like(order)
-    nth[order] = torch.arange(order.numel()) - first
-    return nth
 
 
 def _add_graph_labels(graphs: dict[str, Data], tables: SourceTables, label: ColumnSchema, bad: list[BadRow]) -> None:
@@ -191,17 +225,21 @@ def _add_graph_labels(graphs: dict[str, Data], tables: SourceTables, label: Colu
         return
     y: dict[str, Tensor] = {}
     for table in tables.graphs:
-        y |= dict(zip(table.graph, labels(label, table, bad).split(1), strict=True))
+        y |= dict(zip(table.graph.cells(), labels(label, table, bad).split(1), strict=True))
     dtype = torch.float if label.categories is None else torch.long
     for name, graph in graphs.items():
         graph.y = y.get(name, torch.tensor([unknown(label)], dtype=dtype))
 
 
-def _warn_of_duplicates(path: Path, graphs: Sequence[Data]) -> None:
+def _warn_of_duplicates(path: Path, graphs: Sequence[Data], directed: bool) -> None:
     every, repeats = sum(graph.num_edges for graph in graphs), 0
     for graph in graphs:
         assert graph.edge_index is not None and graph.num_nodes is not None
-        repeats += num_repeated_edges(graph.edge_index, graph.num_nodes)
+        edges, times = graph.edge_index, 1
+        if not directed:  # both directions are alike
+            repeats += num_repeated_edges(edges[:, edges[0] == edges[1]], graph.num_nodes)
+            edges, times = edges[:, edges[0] < edges[1]], 2
+        repeats += times * num_repeated_edges(edges, graph.num_nodes)
     if repeats:
         warnings.warn(
             f"some edges of {path} are there more than once ({repeats:,} of {every:,} entries are "

@@ -16,6 +16,7 @@ from typing import IO, cast
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _WORD = re.compile(r'"((?:[^"]|"")*)"(?!\S)|(\S+)')  # quoted, or without blanks
+NOT_KNOWN = {"", "na", "n/a", "#n/a", "nan", "null"}  # what programs write where there is no number, in any case
 _MOST_SHOWN = 50  # of the bad rows: with more of them the files have one thing wrong throughout
 
 
@@ -57,16 +58,24 @@ def name_and_kind(path: Path) -> tuple[str, str]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The bytes of a file, decompressed if it ends in `.gz`. Errors of reading become ValueErrors."""
+    """The bytes of a file, decompressed if they begin as gzip does. Errors of reading become ValueErrors."""
     if not path.exists():
         raise ValueError(f"there is no file {path}. Check the path; it is relative to {Path.cwd()}.")
     if path.is_dir():
         raise ValueError(f"{path} is a folder, expected a file. Name one of the files in it.")
     try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-            yield cast(IO[bytes], file)
+        with path.open("rb") as plain:
+            compressed = plain.read(2) == b"\x1f\x8b"
+            plain.seek(0)
+            if not compressed:
+                yield plain
+                return
+            with gzip.open(plain) as file:
+                yield cast(IO[bytes], file)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is damaged or not compressed by gzip ({error}). Write it again.") from error
+        raise ValueError(
+            f"{path} is damaged: it begins as gzip does, but cannot be decompressed ({error}). Write it again."
+        ) from error
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
@@ -89,7 +98,7 @@ def rows_of_text(path: Path, bad: list[BadRow]) -> Iterator[tuple[int, list[str]
     that all of the first lines contain, or else by blanks. Cells in double quotes may contain anything. Of a
     MatrixMarket file the line with the sizes is left out.
     """
-    delimiter = DELIMITERS.get(name_and_kind(path)[1]) or _detected_delimiter(path)
+    delimiter = delimiter_of(path)
     if delimiter is None:
         sizes = next(text_lines(path), "").startswith(("%%MatrixMarket", "%MatrixMarket"))
         for number, line in enumerate(text_lines(path), 1):
@@ -126,7 +135,10 @@ def _has_cells(line: str) -> bool:
     return not (line.startswith(("#", "%")) or line.isspace())
 
 
-def _detected_delimiter(path: Path) -> str | None:
+def delimiter_of(path: Path) -> str | None:
+    """The character that separates cells; `None` where blanks do."""
+    if known := DELIMITERS.get(name_and_kind(path)[1]):
+        return known
     head = list(islice(filter(_has_cells, text_lines(path)), 20))
     return next((mark for mark in ",\t;" if head and all(mark in line for line in head)), None)
 

@@ -6,9 +6,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from idgnn.graphs.files.text_table import TextTable
 from idgnn.graphs.relational.schema import TableSchema, check_references
-from idgnn.graphs.relational.tables import KeyedTable, connect
+from idgnn.graphs.relational.tables import CellTable, KeyedTable, connect
 
 
 def is_database(value: Any) -> bool:
@@ -33,10 +32,10 @@ def tables_of(database: Any) -> dict[str, KeyedTable]:
     return connect(texts, check_references(schema, "the relbench database"))
 
 
-def text_of(table: Any, name: str) -> TextTable:
+def text_of(table: Any, name: str) -> CellTable:
     """A `relbench.base.Table` as text; its rows are counted from 0, as in its data frame."""
     columns = {str(column): [_cell(value) for value in table.df[column].tolist()] for column in table.df.columns}
-    return TextTable(path=Path(name), lines=range(len(table.df)), columns=columns)
+    return CellTable(path=Path(name), lines=range(len(table.df)), columns=columns)
 
 
 def _cell(value: Any) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from idgnn.graphs.files.text import BadRow, BadRows
-from idgnn.graphs.files.text_table import TextTable, read_table
+from idgnn.graphs.files.text_table import read_table
 from idgnn.graphs.relational.schema import SCHEMA_FILE, TableSchema, read_schema
 from idgnn.graphs.relational.times import DAY, all_seconds
 
@@ -18,10 +18,19 @@ MISSING = {"", "na", "n/a", "#n/a", "nan", "nat", "none", "null", "\\n"}  # in a
 
 
 @dataclass(frozen=True)
+class CellTable:
+    """Columns of text under their names, and where each row is in its file."""
+
+    path: Path
+    lines: Sequence[int | str]
+    columns: Mapping[str, list[str]]
+
+
+@dataclass(frozen=True)
 class KeyedTable:
     """The rows of one table, in the order of its file."""
 
-    text: TextTable
+    text: CellTable
     schema: TableSchema
     keys: list[str]
     """The key of each row as it is written; row numbers if the table has none."""
@@ -49,12 +58,12 @@ def read_tables(folder: Path, schema: Mapping[str, TableSchema] | None = None) -
     if schema is None:
         schema = read_schema(folder / SCHEMA_FILE)
     bad: list[BadRow] = []
-    texts = {name: read_table(_file_of(folder, name, table), lambda *_: None, bad) for name, table in schema.items()}
+    texts = {name: read_cells(_file_of(folder, name, table), bad) for name, table in schema.items()}
     return connect(texts, schema, bad)
 
 
 def connect(
-    texts: Mapping[str, TextTable], schema: Mapping[str, TableSchema], bad: list[BadRow] | None = None
+    texts: Mapping[str, CellTable], schema: Mapping[str, TableSchema], bad: list[BadRow] | None = None
 ) -> dict[str, KeyedTable]:
     """Tables of text with their foreign keys as row numbers and their times as seconds."""
     bad = [] if bad is None else bad
@@ -76,12 +85,18 @@ def connect(
     }
 
 
+def read_cells(path: Path, bad: list[BadRow]) -> CellTable:
+    """Reads a table with a header."""
+    table = read_table(path, lambda *_: None, bad)
+    return CellTable(path, table.lines, {name: column.cells() for name, column in table.columns.items()})
+
+
 def is_missing(cell: str) -> bool:
     """Whether a cell is empty or holds what programs write where there is no value."""
     return cell.lower() in MISSING
 
 
-def report(text: TextTable, wrong: np.ndarray, what: Callable[[int], str], bad: list[BadRow]) -> None:
+def report(text: CellTable, wrong: np.ndarray, what: Callable[[int], str], bad: list[BadRow]) -> None:
     """Adds the rows where `wrong` `[rows]` holds to the bad ones."""
     bad.extend(BadRow(text.path, text.lines[row], what(row)) for row in np.flatnonzero(wrong).tolist())
 
@@ -100,7 +115,7 @@ def _file_of(folder: Path, name: str, table: TableSchema) -> Path:
     return found[0]
 
 
-def _check_columns(name: str, text: TextTable, schema: Mapping[str, TableSchema]) -> None:
+def _check_columns(name: str, text: CellTable, schema: Mapping[str, TableSchema]) -> None:
     table = schema[name]
     through, dot, of_other = (table.time or "").rpartition(".")
     own_time = [] if table.time is None or (dot and table.time not in text.columns) else [table.time]
@@ -118,7 +133,7 @@ def _check_columns(name: str, text: TextTable, schema: Mapping[str, TableSchema]
         )
 
 
-def _keys(text: TextTable, table: TableSchema, bad: list[BadRow]) -> list[str]:
+def _keys(text: CellTable, table: TableSchema, bad: list[BadRow]) -> list[str]:
     if table.key is None:
         return [str(row) for row in range(len(text.lines))]
     cells = text.columns[table.key]
@@ -132,7 +147,7 @@ def _keys(text: TextTable, table: TableSchema, bad: list[BadRow]) -> list[str]:
     return cells
 
 
-def _rows(text: TextTable, column: str, row_of: Mapping[str, int], target: str, bad: list[BadRow]) -> np.ndarray:
+def _rows(text: CellTable, column: str, row_of: Mapping[str, int], target: str, bad: list[BadRow]) -> np.ndarray:
     """The row of the other table that each row refers to; an empty foreign key refers to none."""
     cells = text.columns[column]
     code = {cell: -1 if is_missing(cell) else row_of.get(cell, -2) for cell in set(cells)}
@@ -145,7 +160,7 @@ def _rows(text: TextTable, column: str, row_of: Mapping[str, int], target: str, 
 
 def _times(
     name: str,
-    texts: Mapping[str, TextTable],
+    texts: Mapping[str, CellTable],
     schema: Mapping[str, TableSchema],
     links: Mapping[str, Mapping[str, np.ndarray]],
     bad: list[BadRow],

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from idgnn.graphs.files.text import BadRow, BadRows, number
-from idgnn.graphs.files.text_table import TextTable, read_table
 from idgnn.graphs.relational.relbench_tables import text_of
-from idgnn.graphs.relational.tables import KeyedTable, report
+from idgnn.graphs.relational.tables import CellTable, KeyedTable, read_cells, report
 from idgnn.graphs.relational.times import all_seconds
 
 
@@ -112,7 +111,7 @@ def read_queries(source: Any, columns: TaskColumns, tables: Mapping[str, KeyedTa
     """
     bad: list[BadRow] = []
     is_file = isinstance(source, str | Path)
-    text = read_table(Path(source), lambda *_: None, bad) if is_file else text_of(source, "task table")
+    text = read_cells(Path(source), bad) if is_file else text_of(source, "task table")
     wanted = (columns.entity, columns.time, columns.target)
     if absent := [name for name in wanted if name is not None and name not in text.columns]:
         raise ValueError(
@@ -144,14 +143,14 @@ def read_queries(source: Any, columns: TaskColumns, tables: Mapping[str, KeyedTa
     )
 
 
-def _rows(text: TextTable, column: str, table: KeyedTable, name: str, bad: list[BadRow]) -> np.ndarray:
+def _rows(text: CellTable, column: str, table: KeyedTable, name: str, bad: list[BadRow]) -> np.ndarray:
     row_of, cells = table.row_of(), text.columns[column]
     rows = np.array([row_of.get(cell, -1) for cell in cells], dtype=np.int64)
     report(text, rows < 0, lambda row: f"column {column!r} is {cells[row]!r}, which table {name!r} does not have", bad)
     return rows
 
 
-def _targets(text: TextTable, column: str, bad: list[BadRow]) -> Tensor:
+def _targets(text: CellTable, column: str, bad: list[BadRow]) -> Tensor:
     cells = text.columns[column]
     words = {"true": 1.0, "false": 0.0}
     values = [words.get(cell.lower(), number(cell)) for cell in cells]
@@ -160,7 +159,7 @@ def _targets(text: TextTable, column: str, bad: list[BadRow]) -> Tensor:
     return torch.tensor([0.0 if value is None else value for value in values])
 
 
-def _item_lists(text: TextTable, column: str, table: KeyedTable, name: str, bad: list[BadRow]) -> ItemLists:
+def _item_lists(text: CellTable, column: str, table: KeyedTable, name: str, bad: list[BadRow]) -> ItemLists:
     row_of, lists = table.row_of(), []
     for row, cell in enumerate(text.columns[column]):
         try:

@@ -2,13 +2,14 @@ r"""The columns of the powers of a matrix, a bounded number at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from idgnn.identity.walks.matrix import WalkGraph, WalkMatrix
+from idgnn.identity.walks.matrix import SINGLE, WalkGraph, WalkMatrix
+from idgnn.identity.walks.progress import Done
 
 # Columns are padded to whole vector registers of a processor.
 _ALIGN = 8
@@ -93,23 +94,20 @@ def _parts(start: int, rows: int, roots: int, width: int) -> Iterator[Chunk]:
         yield Chunk(start, start + rows, first, last, last - first, 1, True)
 
 
-def on_rows(
-    graph: WalkGraph, plan: list[Chunk], description: str, progress: bool
-) -> Iterator[tuple[Chunk, WalkMatrix, WalkMatrix]]:
-    """Each chunk with A and its transpose on its rows, which the chunks of one block share."""
-    work: Iterable[Chunk] = plan
-    if progress:
-        from rich.progress import track
+def on_rows(graph: WalkGraph, plan: list[Chunk], done: Done) -> Iterator[tuple[Chunk, WalkMatrix, WalkMatrix]]:
+    """Each chunk with A and its transpose on its rows, which the chunks of one block share.
 
-        work = track(plan, description)
+    `done` is called after each chunk, with its number of rows and columns multiplied.
+    """
     rows: tuple[int, int] | None = None
     forward = backward = graph.forward
-    for chunk in work:
+    for chunk in plan:
         if rows != (chunk.start, chunk.stop):
             rows = (chunk.start, chunk.stop)
             forward = graph.forward.within(*rows)
             backward = forward if graph.backward is graph.forward else graph.backward.within(*rows)
         yield chunk, forward, backward
+        done(chunk.numbers)
 
 
 def columns(
@@ -127,6 +125,14 @@ def columns(
     state = torch.zeros(chunk.stop - chunk.start, chunk.width, dtype=dtype, device=entry.device)
     state.view(-1)[place] = entry.to(dtype)
     yield state
+    on_cpu = state.device.type == "cpu"  # elsewhere, looking at the numbers would take longer than float64
     for power in range(2, powers + 1):
-        state = matrix @ (state if power <= graph.single_powers else state.double())
+        surely = power <= graph.single_powers
+        if state.dtype == torch.float32 and (surely or on_cpu):
+            product = matrix @ state
+            # No term is negative, so a sum below 2^24 is exact.
+            exact = surely or not product.numel() or float(product.max()) < SINGLE
+            state = product if exact else matrix @ state.double()
+        else:
+            state = matrix @ state.double()
         yield state

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from idgnn.identity.adjacency import pointers
+from idgnn.identity.adjacency import pointers, spread
 from idgnn.identity.walks.components import connected_components, contiguous_blocks, twins
 
 # Whole numbers up to it, and sums of whole numbers that do not pass it, are exact in float32.
@@ -39,13 +39,33 @@ class WalkMatrix:
             weight=self.weight[low:high],
         )
 
+    @property
+    def num_rows(self) -> int:
+        return self.ptr.numel() - 1
+
+    def without_first(self, count: int) -> WalkMatrix:
+        """The same matrix without its first rows and columns, the others numbered from 0."""
+        low = int(self.ptr[count])
+        kept = (self.column[low:] >= count).nonzero().flatten() + low
+        row = self.row[kept] - count
+        entry, weight = self.entry[kept], self.weight[kept]
+        return WalkMatrix(pointers(row, self.num_rows - count), row, self.column[kept] - count, entry, weight)
+
+    def select(self, rows: Tensor, place: Tensor | None = None) -> WalkMatrix:
+        """The given rows of the matrix and an empty row after them; column c is called `place[c]`, if that is given."""
+        start = self.ptr[rows]
+        owner, position = spread(start, self.ptr[rows + 1] - start)
+        entry, weight = self.entry[position], self.weight[position]
+        column = self.column[position] if place is None else place[self.column[position]]
+        return WalkMatrix(pointers(owner, rows.numel() + 1), owner, column, entry, weight)
+
     def __matmul__(self, state: Tensor) -> Tensor:
         """M times a state, `[rows, width]`, in the precision of the state: entries times width operations."""
         if state.dtype == torch.float32 or state.device.type != "cpu":
             weight = self.weight.to(state.dtype)
             return F.embedding_bag(self.column, state, self.ptr[:-1], mode="sum", per_sample_weights=weight)
         # In float64 on a CPU, this takes a third of the time of embedding_bag, and needs no MKL.
-        size = (state.size(0), state.size(0))
+        size = (self.num_rows, state.size(0))
         with warnings.catch_warnings(action="ignore"):  # PyTorch calls its CSR tensors a beta feature, once a process
             matrix = torch.sparse_csr_tensor(self.ptr, self.column, self.weight, size, check_invariants=False)
         return torch.sparse.mm(matrix, state, "sum")

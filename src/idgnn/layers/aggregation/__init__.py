@@ -7,7 +7,7 @@ kernel, forward or backward, is a custom operator, so that `torch.compile` does 
 """
 
 from idgnn.layers.aggregation.maxima import gather_max
-from idgnn.layers.aggregation.softmax import attention
+from idgnn.layers.aggregation.softmax import attention, attention_and_score
 from idgnn.layers.aggregation.sums import gather_sum
 
-__all__ = ["attention", "gather_max", "gather_sum"]
+__all__ = ["attention", "attention_and_score", "gather_max", "gather_sum"]

@@ -87,12 +87,15 @@ def _(x, base, source, ptr, back_target, back_ptr, back_order, hubs):
 
 def _save(ctx, inputs, output):
     *ways, ctx.hubs = inputs[2:]
+    ctx.num_sources = inputs[0].size(0)
     ctx.save_for_backward(output[1], *ways)
 
 
 def _backward(ctx, grad, _):
     winner, *ways = ctx.saved_tensors
-    grad_x = _to_winners(grad, winner, *ways, hubs=ctx.hubs) if ctx.needs_input_grad[0] else None
+    grad_x = None
+    if ctx.needs_input_grad[0]:
+        grad_x = _to_winners(grad, winner, *ways, hubs=ctx.hubs, num_sources=ctx.num_sources)
     grad_base = grad * (winner < 0) if ctx.needs_input_grad[1] else None
     return grad_x, grad_base, *(None,) * 6
 
@@ -109,11 +112,13 @@ def _to_winners(
     back_ptr: Tensor,
     back_order: Tensor,
     hubs: bool,
+    num_sources: int,
 ) -> Tensor:
     """For each source the sum of the gradients of the maxima that its messages are."""
-    if has_kernels(grad.device) and not torch.is_grad_enabled():  # the kernel has no gradient of its own
+    by_source = back_ptr.size(0) == num_sources + 1  # batches that were prepared for a CPU are not
+    if by_source and has_kernels(grad.device) and not torch.is_grad_enabled():  # the kernel has no gradient of its own
         return _to_winners_once(grad, winner, back_target, back_ptr, back_order, hubs)
-    none = grad.new_zeros(back_ptr.size(0) - 1, grad.size(1))
+    none = grad.new_zeros(num_sources, grad.size(1))
     if source.numel() == 0:
         return none
     # Where no message is the maximum the gradient is zero, so any row is right.

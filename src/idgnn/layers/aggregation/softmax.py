@@ -11,7 +11,9 @@ from idgnn.identity.schedule import Messages, Round
 from idgnn.layers.aggregation.dispatch import has_kernels
 
 
-def attention(gives: list[Tensor], asks: Tensor, round_: Round, slope: float) -> list[Tensor]:
+def attention(
+    gives: list[Tensor], asks: Tensor, round_: Round, slope: float, scores: Tensor | None = None
+) -> list[Tensor]:
     r""":math:`\alpha_{st} = \textsc{Softmax}_{s \to t} \textsc{LeakyReLU}(g_s + a_t)`, for each head.
 
     Args:
@@ -19,17 +21,19 @@ def attention(gives: list[Tensor], asks: Tensor, round_: Round, slope: float) ->
         asks: What targets add to them `[targets, heads]`.
         round_: The messages.
         slope: Of the LeakyReLU.
+        scores: Of the blocks of the round, as they are `[blocks, heads]`.
 
     Returns:
         The weights of plain messages `[messages, heads]` and, if there are any, of colored ones.
     """
     if asks.dtype in (torch.bfloat16, torch.float16):  # a softmax needs more digits
-        found = attention([each.float() for each in gives], asks.float(), round_, slope)
+        wide = None if scores is None else scores.float()
+        found = attention([each.float() for each in gives], asks.float(), round_, slope, wide)
         # Under autocast sums are in float32 as well; in a network of half precision what follows is not.
         return found if torch.is_autocast_enabled(asks.device.type) else [each.to(asks.dtype) for each in found]
     lists = [round_.plain, round_.colored][: len(gives)]
-    if not has_kernels(asks.device) or asks.numel() == 0:
-        return attention_plain(gives, asks, [(each.source, each.target) for each in lists], slope)
+    if not has_kernels(asks.device) or asks.numel() == 0 or scores is not None:
+        return attention_plain(gives, asks, [(each.source, each.target) for each in lists], slope, scores)
     gives = [each.contiguous() for each in gives]
     first, second = lists[0], lists[-1]
     hubs = first.hubs or second.hubs
@@ -38,16 +42,52 @@ def attention(gives: list[Tensor], asks: Tensor, round_: Round, slope: float) ->
     return list(found[: len(gives)])
 
 
-def attention_plain(gives: list[Tensor], asks: Tensor, ends: list[tuple[Tensor, Tensor]], slope: float) -> list[Tensor]:
+def attention_plain(
+    gives: list[Tensor],
+    asks: Tensor,
+    ends: list[tuple[Tensor, Tensor]],
+    slope: float,
+    scores: Tensor | None = None,
+) -> list[Tensor]:
     """:func:`attention`, message by message; `ends` are the source and the target of each."""
+    num_plain = gives[0].size(0)
+    if scores is not None:
+        gives = [torch.cat([gives[0], scores.to(gives[0].dtype)]), *gives[1:]]
     given = torch.cat([each.index_select(0, source) for each, (source, _) in zip(gives, ends, strict=True)])
     target = torch.cat([target for _, target in ends])
     score = leaky_relu(given + asks.index_select(0, target), slope)
-    index = target.unsqueeze(-1).expand_as(score)
-    highest = torch.full_like(asks, float("-inf")).scatter_reduce(0, index, score.detach(), "amax")
-    weight = (score - highest.index_select(0, target)).exp()
-    total = torch.zeros_like(asks).index_add(0, target, weight)
+    if scores is not None:
+        size = ends[0][0].numel()
+        of_block = (ends[0][0] >= num_plain).unsqueeze(-1)
+        score = torch.cat([torch.where(of_block, given[:size], score[:size]), score[size:]])
+    weight, total, _ = _exponentials(score, target, asks.size(0))
     return list((weight / total.index_select(0, target)).split([source.numel() for source, _ in ends]))
+
+
+def attention_and_score(give: Tensor, asks: Tensor, messages: Messages, slope: float) -> tuple[Tensor, Tensor]:
+    r"""The weights of messages, and :math:`\log \sum_{s \to t} \exp \textsc{LeakyReLU}(g_s + a_t)` of each target.
+
+    So the softmax of several such targets together is one over their scores, times that within each. Every target
+    receives a message.
+    """
+    dtype = asks.dtype
+    if dtype in (torch.bfloat16, torch.float16):
+        give, asks = give.float(), asks.float()
+    target = messages.target
+    score = leaky_relu(give.index_select(0, messages.source) + asks.index_select(0, target), slope)
+    weight, total, highest = _exponentials(score, target, asks.size(0))
+    alpha, together = weight / total.index_select(0, target), highest + total.log()
+    if torch.is_autocast_enabled(asks.device.type):
+        return alpha, together
+    return alpha.to(dtype), together.to(dtype)
+
+
+def _exponentials(score: Tensor, target: Tensor, num_targets: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Exponentials of scores, less the highest of their target; the sum and the highest score of each target."""
+    index, none = target.unsqueeze(-1).expand_as(score), score.new_zeros(num_targets, score.size(1))
+    highest = torch.full_like(none, float("-inf")).scatter_reduce(0, index, score.detach(), "amax")
+    weight = (score - highest.index_select(0, target)).exp()
+    return weight, none.index_add(0, target, weight), highest
 
 
 def _indices(messages: Messages) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
@@ -9,8 +11,6 @@ from torch.nn.functional import embedding_bag
 from idgnn.identity.adjacency import groups
 from idgnn.identity.schedule import Messages
 from idgnn.layers.aggregation.dispatch import kernels_on, promote_dtypes
-
-_PART = 2**14  # messages whose products are formed at a time on a CPU
 
 
 def gather_sum(
@@ -134,10 +134,13 @@ def _products_once(x: Tensor, grad: Tensor, source: Tensor, ptr: Tensor, hubs: b
     """:func:`_products`, without a gradient of its own."""
     if kernels := kernels_on(x.device):
         return kernels.products(x, grad, source, ptr, hubs)
-    # By parts that stay in the cache: all messages at once would be written out, twice.
-    parts = zip(source.split(_PART), groups(ptr, source.numel()).split(_PART), strict=True)
-    found = [(x.index_select(0, sources) * grad.index_select(0, targets)).sum(-1) for sources, targets in parts]
-    return torch.cat(found) if found else x.new_zeros(0)
+    size, exact = (grad.size(0), x.size(0)), x.dtype in (torch.float32, torch.float64)
+    if x.device.type == "cpu" and exact and x.size(1) and 0 < source.numel() <= size[0] * size[1]:
+        # A product of two matrices at the given places alone: nothing is written out per message and channel.
+        with warnings.catch_warnings(action="ignore"):  # PyTorch calls its sparse rows a beta feature, once a process
+            places = torch.sparse_csr_tensor(ptr, source, x.new_zeros(source.numel()), size, check_invariants=False)
+            return torch.sparse.sampled_addmm(places, grad, x.t(), beta=0, out=places).values()
+    return _products(x, grad, source, ptr)
 
 
 @_products_once.register_fake

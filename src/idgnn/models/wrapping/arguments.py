@@ -54,6 +54,12 @@ class ModelCall:
                 f"{type(module).__name__} takes no features. What it keeps for each node has to be an argument, to be "
                 "carried over to the identity graph: write it so that it is called as model(x, edge_index, ...)."
             )
+        if isinstance(x, dict):
+            raise ValueError(
+                f"{type(module).__name__} was called with x of type dict. The forward of a model over several node "
+                "types is known by the names x_dict and edge_index_dict of its arguments, or by a hint dict[str, "
+                "Tensor]: name them so, and make it identity-aware again."
+            )
         if not isinstance(x, Tensor) or x.dim() == 0:
             raise ValueError(
                 f"{type(module).__name__} was called with x of type {type(x).__name__}, expected a tensor with one row "

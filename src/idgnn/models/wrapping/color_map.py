@@ -10,6 +10,9 @@ from torch.nn.functional import linear
 from torch.nn.parameter import UninitializedParameter, is_lazy
 from torch_geometric.nn import MessagePassing
 
+from idgnn.choices import Color
+from idgnn.models.wrapping.update_map import UpdateMap
+
 
 class ColorMap(nn.Module):
     r"""What a colored node sends in place of its state: an affine map of it, before the layer's own message function
@@ -18,6 +21,8 @@ class ColorMap(nn.Module):
         \textsc{Msg}_1(\mathbf{h}) = \textsc{Msg}_0(\mathbf{W}_1 \mathbf{h} + \mathbf{b}_1),
         \qquad \mathbf{W}_1 = \mathbf{I} + \mathbf{D}.
 
+    With `color="message+update"` it also holds the :class:`~idgnn.models.wrapping.update_map.UpdateMap` of the layer.
+
     The parameters are `delta`, the :math:`\mathbf{D}` above, and `bias`, :math:`\mathbf{b}_1`. Both start at zero: the
     two message functions are equal, so the network starts as exactly the plain one (Proposition 1), also in half
     precision, and weight decay pulls towards the plain network instead of towards silence.
@@ -25,6 +30,7 @@ class ColorMap(nn.Module):
     Args:
         channels: The width of the states, or `None` to take it from the first state that comes.
         like: The module whose device and dtype the parameters take.
+        color: What is colored.
 
     Example:
         >>> color = ColorMap(3)
@@ -35,11 +41,12 @@ class ColorMap(nn.Module):
     delta: nn.Parameter | UninitializedParameter
     bias: nn.Parameter | UninitializedParameter
 
-    def __init__(self, channels: int | None, like: nn.Module | None = None) -> None:
+    def __init__(self, channels: int | None, like: nn.Module | None = None, color: Color = "message") -> None:
         super().__init__()
         weights = [] if like is None else [p for p in like.parameters() if p.is_floating_point()]
         place: dict[str, Any] = {"device": weights[0].device, "dtype": weights[0].dtype} if weights else {}
         self.follows_input = not weights
+        self.update = UpdateMap(place) if color == "message+update" else None
         if channels is None:
             self.delta = UninitializedParameter(**place)
             self.bias = UninitializedParameter(**place)
@@ -53,10 +60,12 @@ class ColorMap(nn.Module):
         return None if isinstance(self.delta, UninitializedParameter) else self.delta.size(0)
 
     def reset_parameters(self) -> None:
-        """Makes the two message functions equal again."""
+        """Makes the two message functions equal again, and the update plain."""
         if self.channels is not None:
             nn.init.zeros_(self.delta)
             nn.init.zeros_(self.bias)
+        if self.update is not None:
+            self.update.reset_parameters()
 
     def forward(self, h: Tensor) -> Tensor:
         """`W1 h + b1` for states `h` `[..., channels]`, in the dtype of `h` also under autocast."""

@@ -28,6 +28,7 @@ from idgnn.models.wrapping.calls import Calls, Captured, ColoredRows, Frame, Tri
 from idgnn.models.wrapping.color_map import ColorMap
 from idgnn.models.wrapping.examine import examine
 from idgnn.models.wrapping.layer_call import LayerCall, Route, requested, rows_call, sent_names
+from idgnn.models.wrapping.update_map import with_update
 
 
 class InstalledHooks:
@@ -85,17 +86,18 @@ class LayerHooks(InstalledHooks):
             return (call.with_x((source, target)) if fewer else call).inputs
         rows.check(source, dim)
         frame.rows, sent = rows, self.color(source.index_select(dim, rows.index))
+        frame.own = target if isinstance(target, Tensor) else source
         if fewer or self.route.kind == "pairs" or isinstance(call.x, tuple):
             return call.with_x((rows.replace(source, sent, dim), target)).inputs
         frame.call = call, sent
         frame.captured = self.capture(layer, frame, self.route, self.route.rounds)
         return call.inputs
 
-    def after_forward(self, layer: MessagePassing, args: Any, output: Any) -> None:
+    def after_forward(self, layer: MessagePassing, args: Any, output: Any) -> Any:
         """Called at the end of every call, also of one that failed; then there is no output."""
         frame = self.calls.frame(layer)
         if frame is None:
-            return
+            return None
         self.calls.frames.pop()
         colored = frame.rows is not None and output is not None
         if colored and not frame.num_propagate and any(is_edges(v) and v.size(1) for v in args):
@@ -103,6 +105,10 @@ class LayerHooks(InstalledHooks):
                 f"the hooks of {type(layer).__name__}.propagate were left out, as torch.compile does inside of a "
                 "compiled part, so that its messages have no color. Compile the model that identity_aware returns."
             )
+        if not colored or self.color.update is None:
+            return None
+        assert frame.rows is not None and frame.own is not None
+        return with_update(layer, self.color.update, frame.own, frame.rows.index, layer.node_dim, output)
 
     def _trimmed(self, call: LayerCall, trim: Trim) -> tuple[LayerCall, ColoredRows | None, int]:
         """One round with the edges that matter in it, the first ones; its colored sources, and how many targets."""
@@ -132,7 +138,8 @@ class LayerHooks(InstalledHooks):
             call = rows_call(call, sent, rows.index, route.roles or {})
         captured = Captured(whole, limit)
         self.calls.frames.append(Frame(layer, recording=captured))
-        kept = [(buffer, buffer.clone()) for buffer in layer.buffers()] if layer.training else []
+        training = any(part.training for part in layer.modules())
+        kept = [(buffer, buffer.clone()) for buffer in layer.buffers()] if training else []
         try:
             call.run(layer)
         except CapturedError:

@@ -1,0 +1,180 @@
+"""The ready encoder for heterogeneous graphs: files, options, training, and what is refused."""
+
+import json
+import pickle
+
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import HeteroData
+
+from idgnn import HeteroIDGNN, reachable, snapshot
+from idgnn.identity.cost import TooLargeError
+from idgnn.models.hetero_linear import grouped_linear, grouped_linear_plain
+from idgnn.models.hetero_ranking import RankHead, best_candidates, ranking_loss
+from tests.models.hetero_small import ROOTS, races
+
+pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
+PAIRS = (("circuit", torch.tensor([0, 1, 2, 0])), ("driver", ROOTS))
+
+
+def network(data: HeteroData, **options) -> HeteroIDGNN:
+    model = HeteroIDGNN.for_data(data, 8, 4, **{"num_layers": 4} | options)
+    for weight in model.parameters():
+        nn.init.normal_(weight, std=0.3)
+    return model
+
+
+@pytest.mark.parametrize("identity", ["full", "fast", "none"])
+@pytest.mark.parametrize("combine", ["sum", "attention"])
+def test_files_hold_the_same_model(identity, combine, tmp_path):
+    data = races()
+    model = network(data, identity=identity, combine=combine, root="driver", num_embeddings={"race": 7})
+    model.save(tmp_path)
+    loaded = HeteroIDGNN.load(tmp_path)
+    assert json.loads((tmp_path / "model.json").read_text())["settings"]["root"] == "driver"
+    for queries in ("driver", PAIRS):
+        torch.testing.assert_close(loaded(data, queries), model.eval()(data, queries), rtol=0, atol=0)
+        torch.testing.assert_close(model.embed(data, queries), model(data, queries).detach(), rtol=1e-5, atol=1e-5)
+    assert model(data, PAIRS).size(1) == model.pair_channels
+
+
+def test_second_weights_are_those_of_the_root_type():
+    data = races()
+    some, every = network(data, root="driver"), network(data)
+    assert some.layers[0].weight_colored.size(0) == 1 and every.layers[0].weight_colored.size(0) == 6
+    with pytest.raises(ValueError, match="made with another root type"):
+        some(data, "race")
+
+
+def test_an_index_is_made_once_and_used_again():
+    data = races()
+    model = network(data)
+    index = model.index(data)
+    for queries in ("driver", PAIRS):
+        torch.testing.assert_close(model(index, queries), model(data, queries), rtol=0, atol=0)
+    assert torch.equal(model(pickle.loads(pickle.dumps(index)), PAIRS), model(data, PAIRS))  # as worker processes do
+    ready = index.prepare(PAIRS).to("cpu")
+    torch.testing.assert_close(model.run(ready), model(data, PAIRS), rtol=0, atol=0)
+
+
+def test_embed_within_little_memory():
+    data = races()
+    model = network(data).eval()
+    queries = reachable(data, "driver", "circuit", 4)
+    expected = model(data, queries).detach()
+    for memory in (None, "12KiB", "64KiB"):
+        torch.testing.assert_close(model.embed(data, queries, memory=memory), expected, rtol=1e-5, atol=1e-5)
+    with pytest.raises(TooLargeError, match="the plain states of 35 nodes in 4 rounds"):
+        model.embed(data, queries, memory="1KiB")
+    assert model.train().embed(data, "driver").shape == (5, 4) and model.training
+
+
+def test_dropout_acts_in_training_alone():
+    data = races()
+    model = network(data, dropout=0.5)
+    assert not torch.equal(model(data, "driver"), model(data, "driver"))
+    model.eval()
+    assert torch.equal(model(data, "driver"), model(data, "driver"))
+
+
+def test_queries_with_times_are_those_of_their_snapshots():
+    data = races()
+    data["race"].time = torch.arange(7)
+    model = network(data)
+    times = torch.tensor([6, 2, 6, 4])
+    out = model(data, ("driver", ROOTS), query_time=times)
+    for place, time in enumerate(times.tolist()):
+        alone = model(snapshot(data, time), ("driver", ROOTS[place : place + 1]))
+        torch.testing.assert_close(out[place : place + 1], alone, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="query_time needs the graph itself"):
+        model(model.index(data), "driver", query_time=3)
+
+
+def test_it_learns_which_circuits_a_driver_has_raced_on():
+    """Without identity a circuit looks the same to every driver, so that only the full version can."""
+    data = races()
+    race = {int(a): int(b) for a, b in data["race", "at", "circuit"].edge_index.t()}
+    of = dict(data["result", "of", "driver"].edge_index.t().tolist())
+    where = {(of[int(a)], race[int(b)]) for a, b in data["result", "in", "race"].edge_index.t()}
+    circuits, drivers = torch.cartesian_prod(torch.arange(3), torch.arange(5)).t()
+    label = torch.tensor([(d, c) in where for c, d in zip(circuits.tolist(), drivers.tolist(), strict=True)])
+    assert 0 < int(label.sum()) < 15
+    queries = (("circuit", circuits), ("driver", drivers))
+    model = HeteroIDGNN.for_data(data, 16, 16, num_layers=3, root="driver")
+    head = RankHead(model.pair_channels)
+    optimizer = torch.optim.Adam([*model.parameters(), *head.parameters()], lr=0.02)
+    ready = model.prepare(data, queries)
+    for _ in range(60):
+        optimizer.zero_grad()
+        score = head(model.run(ready))
+        loss = nn.functional.binary_cross_entropy_with_logits(score, label.float())
+        loss.backward()
+        optimizer.step()
+    assert ((head(model.run(ready)) > 0) == label).all()
+
+
+def test_ranking():
+    score, root = torch.tensor([0.1, 0.7, 0.2, 0.2, 0.9]), torch.tensor([5, 5, 8, 8, 2])
+    candidate, positive = torch.tensor([0, 1, 4, 3, 7]), torch.tensor([False, True, True, True, True])
+    roots, found = best_candidates(score, root, candidate, 3)
+    assert roots.tolist() == [2, 5, 8]
+    assert found.tolist() == [[7, -1, -1], [1, 0, -1], [3, 4, -1]]
+    expected = [torch.softmax(score[:2], 0)[1].log(), torch.tensor(0.5).log(), torch.tensor(0.5).log(), torch.zeros(())]
+    torch.testing.assert_close(ranking_loss(score, root, positive), -torch.stack(expected).mean())
+    with pytest.raises(ValueError, match="no pair is positive"):
+        ranking_loss(score, root, torch.zeros(5, dtype=torch.bool))
+
+
+def test_grouped_linear_equals_its_plain_twin():
+    sizes = [3, 0, 4]
+    x = torch.randn(7, 2, dtype=torch.double, requires_grad=True)
+    weights = [torch.randn(5, 2, dtype=torch.double, requires_grad=True) for _ in sizes]
+    out, plain = grouped_linear(x, weights, sizes), grouped_linear_plain(x, weights, sizes)
+    torch.testing.assert_close(out, plain)
+    for create_graph in (False, True):
+        found = [
+            torch.autograd.grad(y.square().sum(), [x, *weights], retain_graph=True, create_graph=create_graph)
+            for y in (out, plain)
+        ]
+        torch.testing.assert_close(found[0], found[1])
+    assert torch.autograd.gradgradcheck(lambda x, *w: grouped_linear(x, w, sizes), (x, *weights))
+
+
+def test_half_precision_by_autocast():
+    data = races()
+    model = network(data).eval()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = model(data, "driver")
+    torch.testing.assert_close(out.float(), model(data, "driver"), rtol=0.1, atol=0.1)
+
+
+def test_bad_input_gets_a_sentence():
+    data = races()
+    model = network(data)
+    with pytest.raises(ValueError, match=r"'circuit' is 3 message steps from 'driver' .* Use at least 3 layers"):
+        network(data, num_layers=2)(data, PAIRS)
+    with pytest.raises(ValueError, match="the options name the node type 'pilot'"):
+        network(data, root="pilot")
+    with pytest.raises(ValueError, match="aggr is 'max', expected one of 'mean', 'sum'"):
+        network(data, aggr="max")
+    with pytest.raises(ValueError, match="identity is 'half'"):
+        network(data, identity="half")
+    other = races()
+    del other["race", "at", "circuit"]
+    with pytest.raises(ValueError, match="but the network was made for"):
+        model(other, "driver")
+    wide = races(5)
+    with pytest.raises(ValueError, match=r"x of 'driver' is \[5, 5\], expected \[num_nodes, 3\]"):
+        model(wide, "driver")
+    with pytest.raises(ValueError, match=r"x of 'driver' has dtype torch\.float64"):
+        model(races().apply(lambda t: t.double() if t.is_floating_point() else t), "driver")
+    few = network(data, num_embeddings={"driver": 4})
+    with pytest.raises(ValueError, match="5 nodes of 'driver', but the network has a learned vector for 4"):
+        few(data, "driver")
+    broken = races()
+    broken["race"].x[2, 0] = float("nan")
+    with pytest.raises(ValueError, match="x of 'race' holds NaN or infinite features in 1 rows"):
+        model(broken, "driver")
+    with pytest.raises(ValueError, match="name the node type 'pilot'"):
+        model(data, "pilot")
