@@ -53,6 +53,9 @@ GraphTask = Literal["graph-classification", "graph-regression", "graph-clusterin
 TaskName = Literal[NodeTask, PairTask, GraphTask]
 """The tasks, by what their predictions are about; :mod:`idgnn.tasks.problem` has their definitions."""
 
+RelationalKind = Literal["entity-classification", "entity-regression", "recommendation"]
+"""The tasks on a folder of tables; :mod:`idgnn.tasks.relational` has their definitions."""
+
 TASK_LEVEL: dict[TaskName, Level] = {
     **{name: "node" for name in get_args(NodeTask)},
     **{name: "pair" for name in get_args(PairTask)},

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import scaling_page, speed_page
+from benchmarks import relational_page, scaling_page, speed_page
 from benchmarks.speed_page import CONVS, figures, rate, records
 
 ROOT = Path(__file__).parents[2]
 README = re.sub(r"\s+", " ", (ROOT / "README.md").read_text())
 
 
-@pytest.mark.parametrize("writer", [speed_page, scaling_page])
+@pytest.mark.parametrize("writer", [speed_page, scaling_page, relational_page])
 def test_pages_are_those_of_the_records(writer):
     assert (ROOT / writer.PAGE).read_text() == writer.page(), f"write it anew: python -m {writer.__name__}"
 

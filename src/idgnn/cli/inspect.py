@@ -10,6 +10,7 @@ import tyro
 
 from idgnn.cli.arguments import File, Name, OwnFiles, read
 from idgnn.cli.pairs import expected_names, graph_places, node_places
+from idgnn.cli.tables import TableFiles, inspect_tables
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -22,11 +23,14 @@ class Inspect:
     idgnn inspect ENZYMES
 
     idgnn inspect --edges edges.csv --picture identity.svg --node Ann --layers 3
+
+    idgnn inspect --tables folder
     """
 
     dataset: tyro.conf.Positional[Name] = None
     """A dataset by name; idgnn data lists them."""
     files: tyro.conf.OmitArgPrefixes[OwnFiles] = field(default_factory=OwnFiles)
+    table_files: tyro.conf.OmitArgPrefixes[TableFiles] = field(default_factory=TableFiles)
     seconds: float = 3.0
     """Time limit for counting the costs; where it takes longer, upper bounds are shown."""
     picture: File = None
@@ -50,6 +54,9 @@ class Inspect:
             raise ValueError("--graph and --node are for a picture. Add --picture FILE.png, or leave them out.")
         if not self.seconds >= 0:
             raise ValueError(f"--seconds is {self.seconds:g}, expected 0 or more.")
+        if self.table_files.tables is not None:
+            inspect_tables(self.table_files, self.seconds)
+            return
         dataset = read(self.files.source(self.dataset))
         if self.picture is not None:  # first: its errors appear at once, and counting takes longer
             self._draw(dataset.graphs, self.picture)

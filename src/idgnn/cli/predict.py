@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from idgnn.cli.arguments import File, Memory, Name, NewFiles, Output, read
+from idgnn.cli.tables import Folder
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
+    from idgnn.training.prediction_tables import PredictionTable
+    from idgnn.training.relational_runs import SavedRun
     from idgnn.training.trained import Run
 
 
@@ -30,10 +33,26 @@ class NewGraphs:
     pairs: File = None
     """For networks that look at pairs: a table with the columns source, target and, if there are many graphs, graph.
     Answers come graph by graph. They depend on which node is the source, in undirected graphs too."""
+    tables: Folder = None
+    """For networks that were trained on tables: a folder of the same tables, in place of graphs."""
+    queries: File = None
+    """With --tables: a table of the entities and times that are asked about, with the columns of the training."""
     device: str = "auto"
     """cpu, cuda, cuda:1; auto takes a GPU if there is one."""
     memory: Memory = None
     """Memory that may be used, for example 4GiB or 512MiB; half of what is free if it is not given."""
+
+    def on_tables(self) -> tuple[SavedRun, Path, Path] | None:
+        """The run, the tables and the queries, if it is a run on tables."""
+        from idgnn.training.relational_runs import is_relational, load_run
+
+        if not is_relational(self.run):
+            if self.tables is not None:
+                raise ValueError(f"{self.run} was not trained on tables. Give graphs in place of --tables.")
+            return None
+        if self.tables is None or self.queries is None:
+            raise ValueError(f"{self.run} was trained on tables. Add --tables FOLDER and --queries FILE.")
+        return load_run(self.run), self.tables, self.queries
 
     def load(self) -> tuple[Run, list[Data], list[Tensor] | None]:
         """The run, the graphs, and for each of them the pairs that are queried."""
@@ -68,6 +87,13 @@ class Predict(NewGraphs):
         from idgnn.training.prediction_tables import check_format, write_table
 
         check_format(self.output)
+        if (given := self.on_tables()) is not None:
+            from idgnn.training.relational_runs import predictions
+
+            table = predictions(*given)
+            write_table(table, self.output)
+            print(f"{len(next(iter(table.values()))):,} rows: {self.output}")
+            return
         run, graphs, pairs = self.load()
         table = run.predict(
             graphs,
@@ -97,9 +123,14 @@ class Embed(NewGraphs):
     def __call__(self) -> None:
         """Writes a row for each node or pair."""
         from idgnn.training.partial import discard
-        from idgnn.training.prediction_tables import PredictionTable, check_format, write_table
+        from idgnn.training.prediction_tables import check_format
 
         check_format(self.output)
+        if (given := self.on_tables()) is not None:
+            from idgnn.training.relational_runs import embeddings
+
+            self._write(*embeddings(*given))
+            return
         run, graphs, pairs = self.load()
         partial = self.output.with_name(f".{self.output.name}.partial")
         try:
@@ -114,10 +145,15 @@ class Embed(NewGraphs):
         except KeyboardInterrupt:
             print("Stopped. The same command continues where it stopped.")
             raise
+        self._write(queries, embedding)
+        discard(partial)
+
+    def _write(self, queries: PredictionTable, embedding: Tensor) -> None:
+        from idgnn.training.prediction_tables import write_table
+
         if self.output.suffix == ".npz":
             numbers: PredictionTable = {"embedding": list(embedding.numpy())}
         else:
             numbers = {f"e{i}": column.tolist() for i, column in enumerate(embedding.unbind(1))}
         write_table({**queries, **numbers}, self.output)
-        discard(partial)
         print(f"{embedding.size(0):,} embeddings of width {embedding.size(1)}: {self.output}")

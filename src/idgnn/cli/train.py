@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import tyro
 
-from idgnn.choices import TaskName
+from idgnn.choices import RelationalKind, TaskName
 from idgnn.cli.arguments import Name, OwnFiles
+from idgnn.cli.tables import TableOptions
 from idgnn.graphs.sources import FileSource, Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskOptions, TaskSettings
@@ -24,23 +25,26 @@ if TYPE_CHECKING:
     from idgnn.training.trained import Run
 
 Flat = tyro.conf.OmitArgPrefixes
+AnyTask = Literal[TaskName, RelationalKind]
 LONGEST_NAME = 150  # of a folder, without seed and time; file systems take 255
 NOT_IN_NAMES = ("conv", "identity", "device", "workers", "compile", "cuda_graphs")  # there already, or no matter
 
 
 @dataclass(frozen=True)
 class Train:
-    """Train a network on a dataset by name, or on your own files.
+    """Train a network on a dataset by name, on your own files, or on a folder of tables.
 
     idgnn train ScaleFree --task node-clustering --identity full
 
     idgnn train --edges edges.csv --nodes nodes.csv --label club --task node-classification
+
+    idgnn train --tables folder --task recommendation --layers 4
     """
 
     dataset: tyro.conf.Positional[Name] = None
     """A dataset by name; idgnn data lists them."""
-    task: TaskName | None = None
-    """What is predicted."""
+    task: AnyTask | None = None
+    """What is predicted; the last three are for --tables."""
     seeds: tuple[int, ...] = (0,)
     """A run for each of them."""
     runs: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs")
@@ -50,6 +54,7 @@ class Train:
     track: Literal["tensorboard", "wandb", "mlflow"] | None = None
     """Report to an experiment tracker besides."""
     files: Flat[OwnFiles] = field(default_factory=OwnFiles)
+    table_files: Flat[TableOptions] = field(default_factory=TableOptions)
     model: Flat[ModelSettings] = field(default_factory=ModelSettings)
     training: Flat[TrainOptions] = field(default_factory=TrainOptions)
     task_details: Flat[TaskOptions] = field(default_factory=TaskOptions)
@@ -60,6 +65,9 @@ class Train:
         from idgnn.cli.training_display import show_runs
         from idgnn.training.processes import joined
 
+        if self.table_files.tables is not None or self.task in get_args(RelationalKind):
+            self._train_tables()
+            return
         jobs = self._jobs()
         with joined(jobs[0][0].training.device) as processes:
             if not processes.first:
@@ -82,16 +90,50 @@ class Train:
                     f"..., model=idgnn.identity_aware({settings.own_network}(...)), folder=..., resume=True)."
                 )
             return [(settings, self.resume)]
+        self._check_seeds()
+        if self.task is None:
+            raise ValueError("no task was given. Add --task, for example --task node-classification.")
+        task = TaskSettings(**asdict(self.task_details), name=self.task)  # type: ignore[arg-type]
+        data = self.files.source(self.dataset)
+        jobs = [RunSettings(data, task, self.model, self.training, self.selection, seed) for seed in self.seeds]
+        return [(settings, _new_folder(self.runs, settings)) for settings in jobs]
+
+    def _check_seeds(self) -> None:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise ValueError(f"seeds are {list(self.seeds)}, expected at least one, and none of them twice.")
         if min(self.seeds) < 0:
             raise ValueError(f"seeds are {list(self.seeds)}, expected whole numbers of at least 0.")
-        if self.task is None:
-            raise ValueError("no task was given. Add --task, for example --task node-classification.")
-        task = TaskSettings(**asdict(self.task_details), name=self.task)
-        data = self.files.source(self.dataset)
-        jobs = [RunSettings(data, task, self.model, self.training, self.selection, seed) for seed in self.seeds]
-        return [(settings, _new_folder(self.runs, settings)) for settings in jobs]
+
+    def _train_tables(self) -> None:
+        """Trains on a folder of tables."""
+        from idgnn.cli.tables import relational_settings, train_tables
+
+        self._check_seeds()
+        kinds = get_args(RelationalKind)
+        if self.table_files.tables is None:
+            raise ValueError(f"--task {self.task} is for a folder of tables. Add --tables FOLDER.")
+        if self.task not in kinds:
+            raise ValueError(f"--tables is for the tasks {', '.join(kinds)}, but --task is {self.task}.")
+        if self.dataset is not None or self.files != OwnFiles():
+            raise ValueError("--tables was given beside a dataset or files of graphs. Leave one of them out.")
+        model, training, window = self.model, self.training, self.table_files.window_years
+        settings = [
+            relational_settings(
+                model.identity,
+                model.layers,
+                model.width,
+                training.epochs,
+                training.lr,
+                training.weight_decay,
+                training.keep,
+                window,
+                seed,
+            )
+            for seed in self.seeds
+        ]
+        parts = [self.table_files.tables.resolve().name, self.table_files.target or self.task, model.identity]
+        folders = [_unique(self.runs, parts, seed) for seed in self.seeds]
+        train_tables(self.table_files, self.task, settings, folders)  # type: ignore[arg-type]
 
     def _train(self, settings: RunSettings, folder: Path, first: bool) -> Run:
         from idgnn.cli.training_display import TrainingProgress
@@ -119,11 +161,15 @@ def _new_folder(runs: Path, settings: RunSettings) -> Path:
     data = settings.data.edges.stem if isinstance(settings.data, FileSource) else settings.data
     label = settings.data.label if isinstance(settings.data, FileSource) else None
     model = f"{settings.model.conv}-{settings.model.identity}"
-    now = datetime.now().strftime("%Y%m%d-%H%M%S")
     parts = [data, *([] if label is None else [label]), settings.task.name, model, *_changes(settings)]
+    return _unique(runs, parts, settings.seed)
+
+
+def _unique(runs: Path, parts: list[str], seed: int) -> Path:
+    """A folder that no other process chooses, even in the same second."""
+    now = datetime.now().strftime("%Y%m%d-%H%M%S")
     name = re.sub(r"[^\w.@=+-]+", "-", "_".join(parts))[:LONGEST_NAME]
-    # Random: other processes may choose a name in the same second.
-    return runs / f"{name}_seed{settings.seed}_{now}-{secrets.token_hex(4)}"
+    return runs / f"{name}_seed{seed}_{now}-{secrets.token_hex(4)}"
 
 
 def _changes(settings: RunSettings) -> Iterator[str]:

@@ -1,0 +1,148 @@
+"""Trains on rel-f1 and Gowalla: `python -m benchmarks.relational rel-f1`; finished runs are not repeated."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.data import data_folder
+from idgnn.choices import Identity
+from idgnn.graphs.relational.interactions import Interactions, read_interactions
+from idgnn.models.walk_idgnn import WalkIDGNN
+from idgnn.tasks.relational_files import rel_f1, rel_f1_tasks
+from idgnn.training.collaborative import (
+    TowerSettings,
+    WalkSettings,
+    measure_all,
+    most_popular,
+    to_device,
+    train_towers,
+    train_walks,
+)
+from idgnn.training.relational import RelationalSettings, train_relational
+from idgnn.writing import write_text
+
+RESULTS = Path(__file__).parent / "results" / "relational.json"
+IDENTITIES: tuple[Identity, ...] = ("none", "fast", "full")
+GOWALLA = ("popular", "walk", "idgnn", "towers")
+
+
+def settings_of(task: str, identity: Identity, seed: int) -> RelationalSettings:
+    """The settings of a task; items are three steps from the entities, and four layers were published."""
+    if task == "driver-circuit-compete":
+        return RelationalSettings(
+            identity,
+            4,
+            32,
+            dropout=0.2,
+            window_years=5,
+            epochs=8,
+            select="last",
+            seed=seed,  # 27 queries cannot choose
+        )
+    return RelationalSettings(identity, 2, 32, dropout=0.2, window_years=3, epochs=5, train_years=30, seed=seed)
+
+
+def main() -> None:
+    """Runs what has no record yet."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.relational", description=__doc__)
+    parser.add_argument("dataset", choices=["rel-f1", "gowalla"])
+    parser.add_argument("--tasks", nargs="*", default=list(rel_f1_tasks()))
+    parser.add_argument("--identity", nargs="*", default=list(IDENTITIES))
+    parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
+    parser.add_argument("--models", nargs="*", default=list(GOWALLA))
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    folder = data_folder("relational") / "relational"
+    if options.dataset == "gowalla":
+        gowalla(folder / "gowalla", options)
+    else:
+        formula_one(folder / "rel-f1", options)
+
+
+def formula_one(folder: Path, options: argparse.Namespace) -> None:
+    """The tasks of rel-f1."""
+    for task in options.tasks:
+        problem = None
+        for seed in options.seeds:
+            for identity in options.identity:
+                key = f"rel-f1 {task} {identity} seed {seed}"
+                if key in records(options.output):
+                    continue
+                if problem is None:
+                    problem = rel_f1(folder, task).problem
+                    heuristics = {part: problem.heuristics(part) for part in ("valid", "test")}
+                    add(options.output, f"rel-f1 {task} heuristics", heuristics)
+                settings = settings_of(task, identity, seed)
+                run = train_relational(problem, settings, device=options.device, show=print)
+                record = {
+                    "settings": settings.as_dict(),
+                    "metrics": run.metrics,
+                    "best_epoch": run.best_epoch,
+                    "seconds_per_epoch": min(each["seconds"] for each in run.epochs),
+                    "parameters": sum(weight.numel() for weight in run.model.parameters()),
+                    "device": options.device,
+                }
+                add(options.output, key, record)
+                print(key, run.metrics, flush=True)
+
+
+def gowalla(folder: Path, options: argparse.Namespace) -> None:
+    """Rankings of all items of Gowalla for all users."""
+    data = to_device(read_interactions(folder / "train.txt.gz", folder / "test.txt.gz"), options.device)
+    for name in options.models:
+        seeds = options.seeds if name in ("idgnn", "towers") else [0]
+        for seed in seeds:
+            key = f"gowalla {name} seed {seed}"
+            if key not in records(options.output):
+                start = time.perf_counter()
+                scores, extra = _scores(name, data, seed, options.device)
+                fitted = time.perf_counter() - start
+                metrics = measure_all(scores, data)
+                seconds = {"fitting": fitted, "ranking": time.perf_counter() - start - fitted}
+                peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+                record = {"metrics": metrics, "seconds": seconds, "device": options.device, "peak_gib": peak, **extra}
+                add(options.output, key, record)
+                print(key, metrics, seconds, flush=True)
+
+
+def _scores(name: str, data: Interactions, seed: int, device: str) -> tuple[Any, dict[str, Any]]:
+    """The function that scores all items for users, and what else is recorded."""
+
+    def show(text: str) -> None:
+        print(text, flush=True)
+
+    if name == "popular":
+        return most_popular(data), {}
+    if name == "walk":
+        return WalkIDGNN(data.train, data.num_items).to(device).scores, {"exponents": [-1.0, -1.0, 0.0]}
+    if name == "idgnn":
+        settings = WalkSettings(seed=seed)
+        model = train_walks(data, settings, show=show, device=device)
+        exponents = [round(each, 3) for each in model.exponents.tolist()]
+        return model.scores, {"exponents": exponents, "settings": vars(settings)}
+    settings = TowerSettings(seed=seed)
+    return train_towers(data, settings, device=device, show=show), {"settings": vars(settings)}
+
+
+def records(path: Path) -> dict[str, Any]:
+    """All records, by key."""
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
+def add(path: Path, key: str, record: Any) -> None:
+    """Adds a record to the file."""
+    found = records(path) | {key: record}
+    write_text(path, json.dumps(dict(sorted(found.items())), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(max(1, torch.get_num_threads()))
+    main()

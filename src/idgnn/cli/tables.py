@@ -1,0 +1,189 @@
+"""The verbs on a folder of tables: train, predict, embed and inspect with `--tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from idgnn.choices import Identity, RelationalKind
+from idgnn.cli.arguments import File, Name
+
+if TYPE_CHECKING:
+    from torch_geometric.data import HeteroData
+
+    from idgnn.training.relational import RelationalSettings
+
+Folder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")]
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """A folder of tables with keys and times, in place of graphs."""
+
+    tables: Folder = None
+    """A folder of tables, with schema.toml and tasks.toml (docs/relational.md)."""
+    schema: File = None
+    """The schema, if it is not schema.toml in the folder."""
+
+
+@dataclass(frozen=True)
+class TableOptions(TableFiles):
+    """A folder of tables with keys and times, in place of graphs, and how it is trained on."""
+
+    tasks: File = None
+    """The tasks, if they are not in tasks.toml in the folder."""
+    target: Name = None
+    """The task of tasks.toml, if there are several of the kind that --task names."""
+    window_years: float | None = None
+    """How old a row may be to be seen."""
+
+
+def train_tables(
+    options: TableOptions, kind: RelationalKind, settings: Sequence[RelationalSettings], folders: Sequence[Path]
+) -> None:
+    """Trains a network for each of the settings, and prints its metrics beside those of heuristics."""
+    from rich.console import Console
+
+    from idgnn.tasks.relational_files import TASKS_FILE, choose_task, read_problem, read_tasks, schema_of
+    from idgnn.training.relational import train_relational
+    from idgnn.training.relational_runs import save_run
+
+    assert options.tables is not None
+    path = options.tables / TASKS_FILE if options.tasks is None else options.tasks
+    tasks = read_tasks(path)
+    name = choose_task(tasks, kind, options.target, str(path))
+    source = read_problem(options.tables, tasks[name], schema=schema_of(options.tables, options.schema))
+    console = Console()
+    for table, columns in source.text_columns.items():
+        console.print(f"Text is left out: {', '.join(columns)} of {table}.", highlight=False, soft_wrap=True)
+    metrics: dict[str, dict[str, dict[str, float]]] = {}
+    for each, folder in zip(settings, folders, strict=True):
+        run = train_relational(source.problem, each, show=lambda epoch: console.print(_line(epoch), highlight=False))
+        save_run(folder, run, source, name, tasks[name])
+        metrics[f"{each.identity}, seed {each.seed}"] = run.metrics
+    _show(console, source.problem, metrics, name)
+    for folder in folders:
+        console.print(f"The run: {folder}", highlight=False, soft_wrap=True)
+
+
+def inspect_tables(files: TableFiles, seconds: float) -> None:
+    """Prints the schema, how many layers a color needs from table to table, and the cost of ID-GNN-Full."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from idgnn.graphs.relational.columns import find_codes, left_out
+    from idgnn.graphs.relational.graph import to_graph
+    from idgnn.graphs.relational.tables import read_tables
+    from idgnn.graphs.relational.times import as_text
+    from idgnn.tasks.relational_files import schema_of
+
+    assert files.tables is not None
+    tables = read_tables(files.tables, schema_of(files.tables, files.schema))
+    codes = find_codes(tables)
+    console = Console()
+    shown = Table("table", "rows", "from", "to", "features", "refers to", title="The schema")
+    for name, table in tables.items():
+        span = ["", ""] if table.time is None or not len(table) else [as_text(t) for t in _span(table.time)]
+        features = ", ".join(f"{code.name} ({code.kind})" for code in codes[name] if code.kind != "text")
+        refers = ", ".join(f"{column} → {target}" for column, target in table.schema.foreign.items())
+        shown.add_row(name, f"{len(table):,}", *span, features, refers)
+    console.print(shown)
+    for name, columns in left_out(codes).items():
+        console.print(f"Text is left out: {', '.join(columns)} of {name}.", highlight=False, soft_wrap=True)
+    graph = to_graph(tables, codes)
+    reach = Table("colored", *tables, title="Layers that a color needs from a table (row) to another (column)")
+    for name, row in layers_needed(graph).items():
+        reach.add_row(name, *(str(row[other]) if other in row else "–" for other in tables))
+    console.print(reach)
+    console.print(_cost_table(graph, seconds))
+
+
+def layers_needed(graph: HeteroData) -> dict[str, dict[str, int]]:
+    """The number of message steps from each node type to each other, and back to itself; absent if there is no way."""
+    from idgnn.tasks.heuristics import shortest_path
+
+    found: dict[str, dict[str, int]] = {}
+    for one in graph.node_types:
+        paths = {other: shortest_path(graph, one, other) for other in graph.node_types}
+        found[one] = {other: len(path) for other, path in paths.items() if path is not None}
+    return found
+
+
+def relational_settings(
+    identity: Identity,
+    layers: int | None,
+    width: int | None,
+    epochs: int,
+    lr: float,
+    weight_decay: float,
+    keep: Any,
+    window_years: float | None,
+    seed: int,
+) -> RelationalSettings:
+    """The settings of a run from the options of `idgnn train`; those that tables have no use for are left out."""
+    from idgnn.training.relational import RelationalSettings
+
+    return RelationalSettings(
+        identity=identity,
+        num_layers=layers or 4,
+        hidden_channels=width or 64,
+        window_years=window_years,
+        epochs=epochs,
+        lr=lr,
+        weight_decay=weight_decay,
+        select=keep,
+        seed=seed,
+    )
+
+
+def _cost_table(graph: HeteroData, seconds: float) -> Any:
+    """Rows and messages per colored node of each table, on the whole graph, from a sample of its nodes."""
+    import time
+
+    import torch
+    from rich.table import Table
+
+    from idgnn.identity.cost import identity_cost
+
+    shown = Table("colored", "K", "rows", "messages", title="Cost of ID-GNN-Full for a node (mean of up to 20)")
+    plain_rows = sum(int(graph[kind].num_nodes) for kind in graph.node_types)
+    plain_edges = sum(graph[kind].edge_index.size(1) for kind in graph.edge_types)
+    end = time.monotonic() + seconds
+    for kind in graph.node_types:
+        if "time" in graph[kind]:  # events; entities are what is asked about
+            continue
+        size = int(graph[kind].num_nodes)
+        ids = torch.randperm(size, generator=torch.Generator().manual_seed(0))[:20]
+        for num_layers in (2, 3, 4):
+            if not ids.numel() or time.monotonic() > end:
+                break
+            cost = identity_cost(graph, num_layers, (kind, ids))
+            rows, edges = cost.rows - plain_rows, cost.edges - plain_edges
+            shown.add_row(kind, str(num_layers), f"{rows / ids.numel():,.0f}", f"{edges / ids.numel():,.0f}")
+    return shown
+
+
+def _span(times: Any) -> tuple[float, float]:
+    return float(times.min()), float(times.max())
+
+
+def _line(epoch: dict[str, Any]) -> str:
+    metric, value = next(iter(epoch["valid"].items()))
+    return f"epoch {epoch['epoch'] + 1}  loss {epoch['loss']:.4f}  {metric} {value:.4f}  {epoch['seconds']:.1f} s"
+
+
+def _show(console: Any, problem: Any, metrics: dict[str, dict[str, dict[str, float]]], name: str) -> None:
+    """Prints, for each part of the split, the metrics of the networks and those of heuristics."""
+    from rich.table import Table
+
+    for part in next(iter(metrics.values())):
+        networks = {row: values[part] for row, values in metrics.items()}
+        names = list(next(iter(networks.values())))
+        table = Table("", *names, title=f"{name}, {part}")
+        for row, values in (networks | problem.heuristics(part)).items():
+            table.add_row(row, *(f"{values[metric]:.4f}" if metric in values else "" for metric in names))
+        console.print(table)

@@ -1,0 +1,1 @@
+"""Relational data: tables with keys, as one heterogeneous graph with times."""

@@ -1,0 +1,145 @@
+"""What is asked of relational data: a number or a class of an entity at a time, or a ranking of items for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits, l1_loss
+from torch_geometric.data import HeteroData
+
+from idgnn.choices import RelationalKind
+from idgnn.graphs.relational.graph import check_times
+from idgnn.graphs.relational.task_tables import ItemLists, TimedQueries
+from idgnn.tasks.heuristics import direct_uses, find_uses, past_visits, popularity
+from idgnn.tasks.objective import Binary, Objective, Quantity
+from idgnn.tasks.ranking import ranking_metrics, top_items
+
+
+@dataclass(frozen=True)
+class AbsoluteError(Quantity):
+    """A number: absolute error of the standardized target, which the mean absolute error is measured by."""
+
+    kind = "absolute_error"
+
+    def loss(self, out: Tensor, target: Tensor) -> Tensor:
+        """Mean absolute error, in standard deviations of the training targets."""
+        return l1_loss(out.squeeze(-1).float(), ((target - self.mean) / self.scale).float())
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Items in the order of their scores: logistic loss over all items, MAP at k."""
+
+    k: int = 10
+    metric = "map"
+    higher_is_better = True
+
+    def loss(self, score: Tensor, items: ItemLists) -> Tensor:
+        """Binary cross-entropy of the scores `[queries, items]`, every item being relevant or not."""
+        return binary_cross_entropy_with_logits(score, items.as_mask(score.size(1)).to(score.dtype))
+
+    def measure(self, score: Tensor, items: ItemLists) -> dict[str, float]:
+        """The metrics of :func:`~idgnn.tasks.ranking.ranking_metrics` at k."""
+        return ranking_metrics(top_items(score, self.k), items)
+
+
+@dataclass(frozen=True)
+class RelationalProblem:
+    """A graph with times, and the queries of `"train"`, `"valid"` and `"test"`."""
+
+    kind: RelationalKind
+    graph: HeteroData
+    queries: Mapping[str, TimedQueries]
+    upto: Mapping[str, int] = field(default_factory=dict)
+    """For parts of the split: the time up to which their queries see the data, if that is before their own time."""
+    k: int = 10
+    """The length of the rankings that are measured."""
+
+    def __post_init__(self) -> None:
+        for part, queries in self.queries.items():
+            check_times(self.graph, self.seen_until(part), f"the part {part!r}")
+            if not len(queries):
+                raise ValueError(f"the part {part!r} has no queries, expected at least one.")
+
+    def seen_until(self, part: str) -> Tensor:
+        """For each query the time before which the data is seen, `[queries]`."""
+        time = self.queries[part].time
+        return time.clamp(max=self.upto[part]) if part in self.upto else time
+
+    @property
+    def longest_lag(self) -> int:
+        """The longest time, in seconds, between what a query sees and its own time."""
+        return max(int((self.queries[part].time - self.seen_until(part)).max()) for part in self.queries)
+
+    @property
+    def entity_type(self) -> str:
+        """The table of the entities."""
+        return self.queries["train"].entity_type
+
+    @property
+    def item_type(self) -> str | None:
+        """The table of the items, if they are ranked."""
+        return self.queries["train"].item_type
+
+    def objective(self) -> Objective | Ranking:
+        """The loss and the metrics."""
+        target = self.queries["train"].target
+        if self.kind == "recommendation":
+            return Ranking(self.k)
+        assert target is not None
+        if self.kind == "entity-regression":
+            quantity = Quantity.of(target)
+            return AbsoluteError(quantity.mean, quantity.scale)
+        if strange := sorted(set(target.tolist()) - {0.0, 1.0}):
+            raise ValueError(
+                f"the targets of a classification hold {strange[:5]}, expected 0 and 1. For numbers use "
+                "entity-regression."
+            )
+        return Binary()
+
+    def heuristics(self, part: str, years: float = 5.0) -> dict[str, dict[str, float]]:
+        """Metrics without a network, to be printed beside every result.
+
+        For items: how often they were used in the last years, and ever; how often by the entity itself. For entities:
+        the mean or the median of the training targets.
+        """
+        queries, objective = self.queries[part], self.objective()
+        if isinstance(objective, Ranking):
+            return self._rankings(objective, part, years)
+        train = self.queries["train"].target
+        target = queries.target
+        assert train is not None and target is not None
+        mean = _mean_of_entity(self.queries["train"], queries)
+        if isinstance(objective, Quantity):
+            median = train.median().expand(len(queries))
+            rows = {"median": median, "mean of the entity": mean}
+            return {name: {"mae": (value - target).abs().mean().item()} for name, value in rows.items()}
+        return {"mean of the entity": objective.measure(torch.logit(mean, 1e-6).unsqueeze(1), target, target)}
+
+    def _rankings(self, objective: Ranking, part: str, years: float) -> dict[str, dict[str, float]]:
+        queries = replace(self.queries[part], time=self.seen_until(part))
+        assert queries.item_type is not None and queries.items is not None
+        count = int(self.graph[queries.item_type].num_nodes)
+        rows, own = (
+            direct_uses(self.graph, queries.item_type),
+            find_uses(self.graph, self.entity_type, queries.item_type),
+        )
+        found = {}
+        for name, span in (("1 year", 1.0), (f"{years:g} years", years), ("all years", None)):
+            popular = popularity(rows, queries, count, span)
+            found[f"most used, {name}"] = objective.measure(popular, queries.items)
+            visits = past_visits(own, popular, queries, count, span)
+            found[f"past visits, {name}"] = objective.measure(visits, queries.items)
+        return found
+
+
+def _mean_of_entity(train: TimedQueries, queries: TimedQueries) -> Tensor:
+    """The mean training target of each query's entity; of all where it has none."""
+    assert train.target is not None
+    size = int(torch.cat([train.entity, queries.entity]).max()) + 1
+    count = torch.bincount(train.entity, minlength=size)
+    total = torch.zeros(size).index_add(0, train.entity, train.target)
+    return torch.where(count > 0, total / count.clamp(min=1), train.target.mean())[queries.entity]

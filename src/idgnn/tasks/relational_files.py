@@ -1,0 +1,152 @@
+"""A problem on relational data from a folder: its tables, and the tables of queries that `tasks.toml` names."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, get_args
+
+from idgnn.choices import RelationalKind
+from idgnn.graphs.relational.columns import Codes, find_codes, left_out
+from idgnn.graphs.relational.graph import to_graph
+from idgnn.graphs.relational.schema import SCHEMA_FILE, TableSchema, read_schema
+from idgnn.graphs.relational.tables import KeyedTable, read_tables
+from idgnn.graphs.relational.task_tables import TaskColumns, TimedQueries, read_queries
+from idgnn.graphs.relational.times import seconds
+from idgnn.tasks.relational import RelationalProblem
+
+TASKS_FILE = "tasks.toml"
+PARTS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class TaskFile:
+    """A section of `tasks.toml`."""
+
+    kind: RelationalKind
+    entity: str
+    """The column of the task tables with the key of the entity."""
+    entity_table: str
+    time: str
+    target: str
+    """The column that is predicted: a number, or a list of keys of items."""
+    train: str
+    valid: str
+    test: str | None = None
+    item_table: str | None = None
+    upto: Mapping[str, str] | None = None
+    """For `valid` and `test`: the time at which the data that their queries see ends."""
+    k: int = 10
+
+    @property
+    def columns(self) -> TaskColumns:
+        """Which columns of the task tables hold what."""
+        return TaskColumns(self.entity, self.entity_table, self.time, self.target, self.item_table)
+
+
+@dataclass(frozen=True)
+class Relational:
+    """A folder that was read: its tables, how columns became features, and the problem."""
+
+    tables: Mapping[str, KeyedTable]
+    codes: Codes
+    problem: RelationalProblem
+    text_columns: Mapping[str, list[str]]
+    """The columns of text of each table: they are left out."""
+
+
+def read_tasks(path: Path) -> dict[str, TaskFile]:
+    """The tasks of a TOML file, by name."""
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}. Write one with a section for each task; see docs/relational.md.")
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not a file of tasks in TOML: {error}.") from None
+    return {name: _task(path, name, value) for name, value in values.items()}
+
+
+def choose_task(tasks: Mapping[str, TaskFile], kind: str, name: str | None, where: str) -> str:
+    """The task of a kind: by its name, or the only one."""
+    if name is not None and name not in tasks:
+        raise ValueError(f"{where} has no task {name!r}; it has {', '.join(tasks)}.")
+    fitting = [each for each, task in tasks.items() if task.kind == kind and name in (None, each)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if name is not None:
+        raise ValueError(f"the task {name!r} of {where} is of the kind {tasks[name].kind}, but {kind} was given.")
+    there = ", ".join(f"{each} ({task.kind})" for each, task in tasks.items()) or "none"
+    raise ValueError(f"{where} has {len(fitting)} tasks of the kind {kind}; name one of: {there}.")
+
+
+def read_problem(
+    folder: Path,
+    task: TaskFile,
+    *,
+    schema: Mapping[str, TableSchema] | None = None,
+    codes: Codes | None = None,
+) -> Relational:
+    """Reads the tables of a folder and the queries of a task.
+
+    Means, scales and categories are those of the rows before the first query of `valid`, unless `codes` are given.
+    """
+    tables = read_tables(folder, schema)
+    found: dict[str, TimedQueries] = {}
+    for part in PARTS:
+        if (file := getattr(task, part)) is not None:
+            found[part] = read_queries(Path(folder) / file, task.columns, tables)
+    if codes is None:
+        codes = find_codes(tables, until=int(found["valid"].time.min()))
+    upto = {part: _moment(part, text) for part, text in (task.upto or {}).items()}
+    problem = RelationalProblem(task.kind, to_graph(tables, codes), found, upto, task.k)
+    return Relational(tables, codes, problem, left_out(codes))
+
+
+def rel_f1(folder: Path, name: str) -> Relational:
+    """A task of RelBench's rel-f1, from the Ergast tables and RelBench's tables of queries."""
+    return read_problem(folder, rel_f1_tasks()[name], schema=read_schema(_packaged("rel_f1.toml")))
+
+
+def rel_f1_tasks() -> dict[str, TaskFile]:
+    """RelBench's tasks on rel-f1."""
+    return read_tasks(_packaged("rel_f1_tasks.toml"))
+
+
+def schema_of(folder: Path, schema: Path | None) -> dict[str, TableSchema]:
+    """The schema in a file, or in the folder."""
+    return read_schema(Path(folder) / SCHEMA_FILE if schema is None else schema)
+
+
+def _packaged(name: str) -> Path:
+    return Path(str(files("idgnn.graphs.relational").joinpath(name)))
+
+
+def _task(path: Path, name: str, value: Any) -> TaskFile:
+    known = {each.name: each for each in fields(TaskFile)}
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: {name!r} is {value!r}, expected a section [{name}] for a task.")
+    if strange := sorted(set(value) - set(known)):
+        raise ValueError(
+            f"{path}: task {name!r} has {', '.join(map(repr, strange))}, expected some of {', '.join(known)}."
+        )
+    wanted = ("kind", "entity", "entity_table", "time", "target", "train", "valid")
+    if absent := [each for each in wanted if each not in value]:
+        raise ValueError(f"{path}: task {name!r} has no {', '.join(absent)}.")
+    if value["kind"] not in get_args(RelationalKind):
+        raise ValueError(
+            f"{path}: task {name!r} is of the kind {value['kind']!r}, expected one of "
+            f"{', '.join(get_args(RelationalKind))}."
+        )
+    if (value["kind"] == "recommendation") != ("item_table" in value):
+        raise ValueError(f"{path}: task {name!r}: item_table belongs to a recommendation, and to nothing else.")
+    return TaskFile(**value)
+
+
+def _moment(part: str, text: str) -> int:
+    moment = seconds(str(text))
+    if moment is None:
+        raise ValueError(f"upto of {part} is {text!r}, expected a date such as 2010-01-31.")
+    return moment

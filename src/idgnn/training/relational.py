@@ -1,0 +1,211 @@
+"""Training on relational data: queries with a time, each answered from what was known before it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch_geometric.data import HeteroData
+
+from idgnn.choices import Identity, check_choices, check_counts
+from idgnn.graphs.relational.graph import snapshot, snapshot_channels
+from idgnn.graphs.relational.task_tables import TimedQueries
+from idgnn.graphs.relational.times import YEAR
+from idgnn.models.relational_predictor import Moment, RelationalPredictor
+from idgnn.tasks.relational import Ranking, RelationalProblem
+
+
+@dataclass(frozen=True)
+class RelationalSettings:
+    """A network over tables, and how it is trained."""
+
+    identity: Identity = "full"
+    num_layers: int = 2
+    hidden_channels: int = 64
+    dropout: float = 0.0
+    window_years: float | None = None
+    """How old a row may be to be seen; all are if it is `None`."""
+    lag: bool = True
+    """Whether training queries see data that ends before their time, as far as those of the other parts do."""
+    train_years: float | None = None
+    """How far back training queries go; all are used if it is `None`."""
+    epochs: int = 10
+    lr: float = 0.003
+    """The learning rate of the first step; it falls to 0 along a cosine."""
+    select: Literal["best", "last"] = "best"
+    """Which epoch counts: the best on `"valid"`, or the last, for where that part is too small to tell."""
+    weight_decay: float = 0.0
+    snapshots_per_step: int = 4
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_choices(self)
+        check_counts(self, ("num_layers", "hidden_channels", "epochs", "snapshots_per_step"))
+
+    as_dict = asdict
+
+
+@dataclass(frozen=True)
+class RelationalRun:
+    """A trained network, its metrics in the best epoch, and what was measured on the way."""
+
+    model: RelationalPredictor
+    settings: RelationalSettings
+    metrics: dict[str, dict[str, float]]
+    """Of `"valid"` and `"test"`, with the weights of the epoch that is best on `"valid"`."""
+    best_epoch: int
+    epochs: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Moments:
+    """The snapshots of a graph, each made once."""
+
+    def __init__(self, graph: HeteroData, window_years: float | None, device: str = "cpu") -> None:
+        self.graph, self.window = graph, None if window_years is None else window_years * YEAR
+        self.device = device
+        self._made: dict[int, Moment] = {}
+
+    def at(self, moment: int) -> Moment:
+        """What was known before a moment."""
+        if moment not in self._made:
+            self._made[moment] = Moment(snapshot(self.graph, moment, self.window).to(self.device))
+        return self._made[moment]
+
+
+def train_relational(
+    problem: RelationalProblem,
+    settings: RelationalSettings,
+    *,
+    device: str = "cpu",
+    show: Callable[[dict[str, Any]], None] | None = None,
+) -> RelationalRun:
+    """Trains a network; `show` is called with the record of each epoch.
+
+    One step takes some snapshots of the graph and the queries of their times. The part `"test"` is looked at once,
+    with the weights of the epoch that counts.
+    """
+    torch.manual_seed(settings.seed)
+    generator = torch.Generator().manual_seed(settings.seed)
+    objective = problem.objective()
+    model = RelationalPredictor(
+        problem.graph.metadata(),
+        snapshot_channels(problem.graph),
+        entity_type=problem.entity_type,
+        item_type=problem.item_type,
+        identity=settings.identity,
+        num_layers=settings.num_layers,
+        hidden_channels=settings.hidden_channels,
+        dropout=settings.dropout,
+    ).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), settings.lr, weight_decay=settings.weight_decay)
+    decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, settings.epochs)
+    moments = Moments(problem.graph, settings.window_years, device)
+    train = _recent(problem.queries["train"], settings.train_years)
+    sign = 1 if objective.higher_is_better else -1
+    best: tuple[float, int, dict[str, Tensor]] | None = None
+    epochs = []
+    for epoch in range(settings.epochs):
+        start = time.perf_counter()
+        loss = _epoch(model, optimizer, moments, train, problem, settings, generator)
+        decay.step()
+        seconds = time.perf_counter() - start
+        valid = evaluate(model, moments, problem, "valid")
+        epochs.append({"epoch": epoch, "loss": loss, "seconds": seconds, "valid": valid})
+        if show is not None:
+            show(epochs[-1])
+        value = sign * valid[objective.metric]
+        if best is None or value > best[0] or settings.select == "last":
+            best = value, epoch, {name: weight.detach().clone() for name, weight in model.state_dict().items()}
+    assert best is not None
+    model.load_state_dict(best[2])
+    parts = [part for part in ("valid", "test") if part in problem.queries]
+    metrics = {part: evaluate(model, moments, problem, part) for part in parts}
+    return RelationalRun(model, settings, metrics, best[1], epochs)
+
+
+@torch.no_grad()
+def predict_relational(
+    model: RelationalPredictor, moments: Moments, queries: TimedQueries, seen_until: Tensor
+) -> Tensor:
+    """The outputs for queries, `[queries, 1]`, or the scores of all items, `[queries, items]`."""
+    model.eval()
+    found: list[Tensor] = []
+    order: list[Tensor] = []
+    for moment in seen_until.unique().tolist():
+        rows = (seen_until == moment).nonzero().view(-1)
+        found.append(model(moments.at(moment), queries.entity[rows], _lag(queries.time[rows], moment)).cpu())
+        order.append(rows)
+    return torch.cat(found)[torch.cat(order).argsort()]
+
+
+def evaluate(model: RelationalPredictor, moments: Moments, problem: RelationalProblem, part: str) -> dict[str, float]:
+    """The metrics of a part of the split."""
+    objective, queries = problem.objective(), problem.queries[part]
+    out = predict_relational(model, moments, queries, problem.seen_until(part))
+    if isinstance(objective, Ranking):
+        assert queries.items is not None
+        return objective.measure(out, queries.items)
+    assert queries.target is not None
+    return objective.measure(out, queries.target, torch.zeros_like(queries.entity))
+
+
+def _epoch(
+    model: RelationalPredictor,
+    optimizer: torch.optim.Optimizer,
+    moments: Moments,
+    train: TimedQueries,
+    problem: RelationalProblem,
+    settings: RelationalSettings,
+    generator: torch.Generator,
+) -> float:
+    """One pass over the queries; the mean loss of its steps."""
+    objective = problem.objective()
+    model.train()
+    total, steps = 0.0, 0
+    for group in _steps(train, problem.longest_lag if settings.lag else 0, settings.snapshots_per_step, generator):
+        count = sum(rows.numel() for _, rows in group)
+        optimizer.zero_grad()
+        for moment, rows in group:  # a snapshot at a time: only one is in memory with its gradients
+            some = train.take(rows)
+            out = model(moments.at(moment), some.entity, _lag(some.time, moment))
+            wanted = some.items if isinstance(objective, Ranking) else some.target
+            loss = objective.loss(out, wanted) * (rows.numel() / count)  # type: ignore[arg-type]
+            loss.backward()
+            total += loss.item()
+        optimizer.step()
+        steps += 1
+    return total / max(steps, 1)
+
+
+def _steps(
+    train: TimedQueries, longest_lag: int, size: int, generator: torch.Generator
+) -> Iterator[list[tuple[int, Tensor]]]:
+    """The moments of each step, in random order, with the queries `[queries]` that are answered from each.
+
+    With a longest lag, queries see the data at a random earlier one of the times of training.
+    """
+    times = train.time.unique()
+    pairs = []
+    for place, moment in enumerate(times.tolist()):
+        rows = (train.time == moment).nonzero().view(-1)
+        lag = float(torch.rand((), generator=generator)) * longest_lag
+        seen = int(torch.searchsorted(times, moment - lag)) if longest_lag else place
+        pairs.append((int(times[min(seen, place)]), rows))
+    order = torch.randperm(len(pairs), generator=generator).tolist()
+    for first in range(0, len(order), size):
+        yield [pairs[i] for i in order[first : first + size]]
+
+
+def _recent(train: TimedQueries, years: float | None) -> TimedQueries:
+    if years is None:
+        return train
+    return train.take((train.time >= int(train.time.max()) - years * YEAR).nonzero().view(-1))
+
+
+def _lag(queries: Tensor, moment: int) -> Tensor:
+    """How many years after a moment the queries are, `[queries]`."""
+    return ((queries - moment).double() / YEAR).float()

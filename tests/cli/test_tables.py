@@ -1,0 +1,168 @@
+"""`idgnn train`, `predict`, `embed` and `inspect` on a folder of tables."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from idgnn.cli.main import main
+
+SCHEMA = """
+[users]
+key = "id"
+[items]
+key = "id"
+[visits]
+key = ""
+foreign = { user = "users", item = "items" }
+time = "day"
+"""
+TASKS = """
+[next]
+kind = "recommendation"
+entity = "user"
+entity_table = "users"
+item_table = "items"
+time = "day"
+target = "items"
+train = "train.csv"
+valid = "valid.csv"
+test = "test.csv"
+k = 2
+
+[count]
+kind = "entity-regression"
+entity = "user"
+entity_table = "users"
+time = "day"
+target = "visits"
+train = "count_train.csv"
+valid = "count_valid.csv"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Six users; each visits two of six items every year."""
+    users, items = [f"u{i}" for i in range(6)], [f"i{i}" for i in range(6)]
+    favorites = {user: [items[i], items[(i + 2) % 6]] for i, user in enumerate(users)}
+    (tmp_path / "users.csv").write_text("id,remark\n" + "".join(f"{user},text of {user}\n" for user in users))
+    (tmp_path / "items.csv").write_text("id\n" + "".join(f"{item}\n" for item in items))
+    visits = [f"{u},{i},200{y}-06-01\n" for y in range(5) for u in users for i in favorites[u]]
+    (tmp_path / "visits.csv").write_text("user,item,day\n" + "".join(visits))
+    for part, years in (("train", (1, 2)), ("valid", (3,)), ("test", (4,))):
+        rows = [[f"200{y}-01-01", u, json.dumps(favorites[u])] for y in years for u in users]
+        with (tmp_path / f"{part}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([["day", "user", "items"], *rows])
+        if part != "test":
+            text = "".join(f"200{y}-01-01,{u},{2 * y}\n" for y in years for u in users)
+            (tmp_path / f"count_{part}.csv").write_text("day,user,visits\n" + text)
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    (tmp_path / "tasks.toml").write_text(TASKS)
+    return tmp_path
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def run_of(folder: Path) -> Path:
+    [run] = (folder / "runs").iterdir()
+    return run
+
+
+def train(folder: Path, *more: str) -> None:
+    options = ["--layers", "2", "--width", "8", "--epochs", "3", "--runs", str(folder / "runs")]
+    main(["train", "--tables", str(folder), *options, *more])
+
+
+def test_train_predict_and_embed_a_recommendation(folder, capsys):
+    train(folder, "--task", "recommendation", "--epochs", "30", "--lr", "0.03")
+    out = capsys.readouterr().out
+    assert "Text is left out: remark of users." in out
+    assert "most used, 5 years" in out and "past visits, 5 years" in out
+    record = json.loads((run_of(folder) / "relational.json").read_text())
+    assert record["metrics"]["test"]["map"] > record["heuristics"]["test"]["most used, 1 year"]["map"]
+
+    (folder / "ask.csv").write_text("user,day\nu1,2004-01-01\nu0,2003-01-01\n")
+    given = ["--tables", str(folder), "--queries", str(folder / "ask.csv")]
+    main(["predict", str(run_of(folder)), *given, "--output", str(folder / "out.csv")])
+    rows = rows_of(folder / "out.csv")
+    assert [(row["user"], row["day"], row["rank"]) for row in rows] == [
+        ("u1", "2004-01-01", "1"),
+        ("u1", "2004-01-01", "2"),
+        ("u0", "2003-01-01", "1"),
+        ("u0", "2003-01-01", "2"),
+    ]
+    assert float(rows[0]["score"]) >= float(rows[1]["score"])
+    main(["embed", str(run_of(folder)), *given, "--output", str(folder / "h.csv")])
+    assert [len(row) for row in rows_of(folder / "h.csv")] == [2 + 8] * 2
+
+
+def test_train_and_predict_a_number(folder, capsys):
+    train(folder, "--task", "entity-regression", "--identity", "none")
+    assert "median" in capsys.readouterr().out
+    (folder / "ask.csv").write_text("user,day\nu1,2004-01-01\n")
+    given = ["--tables", str(folder), "--queries", str(folder / "ask.csv")]
+    main(["predict", str(run_of(folder)), *given, "--output", str(folder / "out.csv")])
+    [row] = rows_of(folder / "out.csv")
+    assert set(row) == {"user", "day", "visits"}
+
+
+def test_inspect_prints_schema_reach_and_cost(folder, capsys):
+    main(["inspect", "--tables", str(folder)])
+    out = capsys.readouterr().out
+    assert "user → users" in out
+    assert "Layers that a color needs" in out
+    assert "Cost of ID-GNN-Full" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--task", "recommendation", "--layers", "1"], "'items' is 2 message steps from 'users'"),
+        (["--task", "entity-classification"], "has 0 tasks of the kind entity-classification"),
+        (["--task", "recommendation", "--target", "what"], "has no task 'what'; it has next, count"),
+        (["--task", "recommendation", "--target", "count"], "is of the kind entity-regression"),
+        (["--task", "node-classification"], "--tables is for the tasks"),
+        (["ENZYMES", "--task", "recommendation"], "beside a dataset"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_a_sentence(folder, capsys, arguments, message):
+    with pytest.raises(SystemExit) as ended:
+        train(folder, *arguments)
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_run_on_tables_wants_tables(folder, capsys):
+    train(folder, "--task", "entity-regression", "--epochs", "1")
+    with pytest.raises(SystemExit):
+        main(["predict", str(run_of(folder)), "ENZYMES"])
+    assert "Add --tables FOLDER and --queries FILE" in capsys.readouterr().err
+
+
+def test_a_task_for_tables_without_tables(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "--task", "recommendation"])
+    assert "Add --tables FOLDER" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('kind = "recommendation"', 'kind = "guess"', "of the kind 'guess', expected one of"),
+        ('item_table = "items"\n', "", "item_table belongs to a recommendation"),
+        ('time = "day"\ntarget = "items"', 'target = "items"', "has no time"),
+        ("k = 2", "depth = 2", "has 'depth', expected some of"),
+        ("[next]", "[next", "is not a file of tasks in TOML"),
+    ],
+)
+def test_a_file_of_tasks_that_does_not_fit_is_refused(folder, capsys, old, new, message):
+    assert old in TASKS
+    (folder / "tasks.toml").write_text(TASKS.replace(old, new))
+    with pytest.raises(SystemExit):
+        train(folder, "--task", "recommendation")
+    assert message in capsys.readouterr().err
