@@ -41,9 +41,10 @@ if TYPE_CHECKING:
 _SHARE = 0.5
 # An edge in both directions: the key and two ids, two ids; and while that is sorted, about as much again.
 _EDGE_BYTES = 80
-# Bytes of a chunk. More at once is slower on a CPU, whose cache no longer holds a round: Gowalla's training graph with
-# K = 3 (GIN, width 64, one thread) took 4.1 s with chunks of this size, 5.5 s with 2^28 and 4.6 s with 2^25.
-CPU_CHUNK = 2**26
+# Bytes of a chunk on a CPU, whose cache a larger one exceeds. Layers that sum take less at once: GIN on Gowalla's
+# training graph (K = 3, width 64, one thread) took 4.1 s with 2^26, 5.5 s with 2^28 and 4.6 s with 2^25. Where rows
+# share blocks of messages, every chunk looks its blocks up among all: SAGE and GAT took twice as long or more with 2^26.
+CPU_CHUNK, _CPU_CHUNK_OF_SUMS = 2**28, 2**26
 _UNITS = {"": 1} | {
     f"{letter}{binary}": (1024 if binary else 1000) ** power
     for power, letter in enumerate("KMGT", 1)
@@ -206,7 +207,8 @@ class _Budget:
                 "of them at a time."
             )
         self.room = (memory - kept if named else memory - kept - least / 2) / 2
-        self.chunk = min(self.room, CPU_CHUNK) if inputs.x.device.type == "cpu" else self.room
+        on_cpu = _CPU_CHUNK_OF_SUMS if operator is not None and operator.sums else CPU_CHUNK
+        self.chunk = min(self.room, on_cpu) if inputs.x.device.type == "cpu" else self.room
 
 
 class _KeptNetwork:
