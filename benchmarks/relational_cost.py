@@ -23,7 +23,7 @@ from benchmarks.data import data_folder
 from benchmarks.relational import RESULTS, add
 from idgnn.graphs.relational.graph import snapshot
 from idgnn.graphs.relational.times import YEAR
-from idgnn.identity.hetero_types import TypedGraph
+from idgnn.identity.hetero.types import TypedGraph
 from idgnn.models.relational_predictor import Moment, RelationalPredictor
 from idgnn.tasks.relational_files import rel_f1
 

@@ -39,7 +39,7 @@ from idgnn.models.wrapping.verify import verify
 from idgnn.writing import replacing
 
 if TYPE_CHECKING:
-    from idgnn.models.hetero_identity_aware import HeteroIdentityAwareModel
+    from idgnn.models.hetero.identity_aware import HeteroIdentityAwareModel
 
 
 @overload
@@ -77,7 +77,7 @@ def identity_aware(
         module: A `MessagePassing` layer, which becomes an :class:`IdentityAwareLayer`, or any other module that calls
             such layers in its forward, which becomes an :class:`IdentityAwareModel`. A model over several node types
             (`HeteroConv`, `HGTConv`, `HANConv`, `to_hetero`, or a forward that takes `x_dict` and `edge_index_dict`
-            or a `HeteroData`) becomes a :class:`idgnn.models.hetero_identity_aware.HeteroIdentityAwareModel`.
+            or a `HeteroData`) becomes a :class:`idgnn.models.hetero.identity_aware.HeteroIdentityAwareModel`.
         color: `"message"` colors messages alone, as in the paper. With `"message+update"` the colored row also adds a
             linear map of its input, zero at first, to what the layer returns for it: then it differs from its twins,
             which messages alone do not tell apart.
@@ -112,7 +112,7 @@ def identity_aware(
     if color not in get_args(Color):
         raise ValueError(f"color is {color!r}, expected one of {', '.join(map(repr, get_args(Color)))}.")
     check_takeable(module)
-    from idgnn.models.hetero_identity_aware import HeteroIdentityAwareModel, takes_types  # which is built on this
+    from idgnn.models.hetero.identity_aware import HeteroIdentityAwareModel, takes_types  # which is built on this
 
     if takes_types(module):
         if any((tuple(per_node), tuple(per_edge), tuple(shared))):

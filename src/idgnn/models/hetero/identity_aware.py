@@ -13,8 +13,8 @@ from torch.nn.parameter import is_lazy
 from torch_geometric.nn import HANConv, HeteroConv, HGTConv, MessagePassing
 from torch_geometric.nn.module_dict import ModuleDict
 
-from idgnn.identity.hetero_graph import HeteroIdentityGraph, TypedRows, typed_queries
-from idgnn.identity.hetero_queries import TypedQuerySpec
+from idgnn.identity.hetero.graph import HeteroIdentityGraph, TypedRows, typed_queries
+from idgnn.identity.hetero.queries import TypedQuerySpec
 from idgnn.layers.eager import eager
 from idgnn.models.identity_aware import Wrapped, copied, hold
 from idgnn.models.wrapping.calls import ColoredRows, Context
