@@ -22,7 +22,7 @@ from idgnn.identity.cone import ball
 from idgnn.identity.hetero.schedule import Way, typed_schedule
 from idgnn.identity.hetero.types import TypedGraph
 from idgnn.identity.queries import Queries
-from idgnn.identity.schedule import make_schedule
+from idgnn.identity.schedule_builder import make_schedule
 
 SIZES = {
     "races": 820,

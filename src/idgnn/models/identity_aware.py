@@ -22,7 +22,7 @@ from torch_geometric.nn.models.rev_gnn import InvertibleModule
 from idgnn.choices import Color
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph
 from idgnn.identity.kept import Kept
-from idgnn.identity.schedule import RowGraph
+from idgnn.identity.row_graph import RowGraph
 from idgnn.layers.eager import eager
 from idgnn.models.inputs import Inputs, given
 from idgnn.models.prepared import Prepared

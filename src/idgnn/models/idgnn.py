@@ -18,7 +18,8 @@ from idgnn.identity.checks import check_num_layers, check_rows, check_states, ch
 from idgnn.identity.cycle_features import check_scale, computed_scale, cycle_features, log_counts
 from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.queries import as_queries
-from idgnn.identity.schedule import RowGraph, Schedule
+from idgnn.identity.row_graph import RowGraph
+from idgnn.identity.schedule import Schedule
 from idgnn.layers.eager import eager
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.operator import Operator

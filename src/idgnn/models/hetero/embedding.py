@@ -17,7 +17,7 @@ from idgnn.identity.cost import TooLargeError, readable
 from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec
 from idgnn.identity.hetero.schedule import TypedSchedule, all_slots, typed_schedule
 from idgnn.identity.queries import Queries
-from idgnn.identity.schedule import make_schedule
+from idgnn.identity.schedule_builder import make_schedule
 from idgnn.models.embedding import CPU_CHUNK, EmbeddingBar, as_bytes, evaluating
 from idgnn.models.hetero.index import HeteroIndex, Start
 

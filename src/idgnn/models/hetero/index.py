@@ -20,7 +20,7 @@ from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec, as_typed
 from idgnn.identity.hetero.schedule import TypedSchedule, Way, typed_schedule
 from idgnn.identity.hetero.types import TypedGraph
 from idgnn.identity.queries import Queries
-from idgnn.identity.schedule import make_schedule, plain_schedule
+from idgnn.identity.schedule_builder import make_schedule, plain_schedule
 
 if TYPE_CHECKING:
     from idgnn.models.hetero.idgnn import HeteroIDGNN
