@@ -14,7 +14,7 @@ from idgnn.experiments.estimate import Estimate, Estimator
 from idgnn.experiments.runner import GridState, Watcher, run
 from idgnn.experiments.spec import MeasureJob, RunRecord, Spec
 from idgnn.experiments.store import Store
-from idgnn.experiments.worker import Workers, workers_on
+from idgnn.experiments.worker import Workers, work, workers_on
 from tests.experiments import killed_grid
 from tests.experiments.tiny_specs import broken, tiny
 
@@ -122,6 +122,19 @@ def test_timed_runs_are_alone(monkeypatch, tmp_path):
     assert len(end.finished) == 5
     assert [timed] in seen and max(map(len, seen)) == 2
     assert all(running == [timed] for running in seen if timed in running)
+
+
+def test_a_worker_ends_if_the_process_that_started_it_was_killed_before_it_looks():
+    # On a busy machine a worker takes seconds to start; its parent process is another one by then.
+    ours, theirs = multiprocessing.Pipe()
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    worker = multiprocessing.get_context("spawn").Process(target=work, args=(theirs, "cpu", 1, 1, ended.pid))
+    worker.start()
+    worker.join(60)
+    assert worker.exitcode == 1
+    ours.close()
+    theirs.close()
 
 
 def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):

@@ -123,7 +123,7 @@ def test_whole_number_features_are_refused():
 
 
 def test_wrong_options_are_explained():
-    with pytest.raises(ValueError, match="scale is 'sqrt', expected one of 'log', 'counts', 'walk'"):
+    with pytest.raises(ValueError, match="scale is 'sqrt', expected one of 'standardized', 'log', 'counts', 'walk'"):
         AddCycleCounts(scale="sqrt")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="length is 0, expected a whole number of at least 1"):
         AddCycleCounts(length=0)

@@ -67,7 +67,7 @@ class Worker:
         self.pipe: Connection
         self.pipe, theirs = context.Pipe()
         device = workers.devices[number % len(workers.devices)]
-        arguments = (theirs, device, workers.threads, workers.side_by_side)
+        arguments = (theirs, device, workers.threads, workers.side_by_side, os.getpid())
         self.process = context.Process(target=work, args=arguments, daemon=True)
         with _ignoring_interrupts():
             self.process.start()
@@ -102,14 +102,15 @@ class Worker:
         self.pipe.close()
 
 
-def work(jobs: Connection, device: str, threads: int, side_by_side: int) -> None:
+def work(jobs: Connection, device: str, threads: int, side_by_side: int, parent: int) -> None:
     """A worker process: receives jobs and sends records back, until it receives `None` or the connection is closed.
 
-    It prints nothing: messages are in the records, and the terminal belongs to the parent process.
+    It prints nothing: messages are in the records, and the terminal belongs to the parent process. Its id `parent` is
+    given: a process that asks for it after the parent was killed is told that of another one.
     """
     os.environ["OMP_NUM_THREADS"] = str(threads)  # read by the libraries when they are imported
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent decides
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
     warnings.simplefilter("ignore")
     import torch
 
