@@ -25,12 +25,14 @@ from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.operator import Operator
 from idgnn.models.count_scale import CountScale
 from idgnn.models.foreign import check_exact, find_widths
-from idgnn.models.identity_aware import IdentityAwareLayer, Wrapped, identity_aware, takes
+from idgnn.models.identity_aware import identity_aware
+from idgnn.models.identity_aware_layer import IdentityAwareLayer
 from idgnn.models.inputs import Inputs, check_batch, given, given_with
 from idgnn.models.planner import Engine, Planner, check_engine
 from idgnn.models.prepared import Prepared
 from idgnn.models.saving import Saved
 from idgnn.models.settings import EncoderConfig, check_dropout
+from idgnn.models.wrapping.wrapped import Wrapped, takes
 
 _CHECKED_EDGES = 64  # on which layers that are not ours are compared with brute force
 
