@@ -19,10 +19,10 @@ from torch_geometric.nn import HeteroConv, SAGEConv
 from idgnn import HeteroIDGNN, reachable
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.cone import ball
-from idgnn.identity.hetero_schedule import Way, typed_schedule
-from idgnn.identity.hetero_types import TypedGraph
+from idgnn.identity.hetero.schedule import Way, typed_schedule
+from idgnn.identity.hetero.types import TypedGraph
 from idgnn.identity.queries import Queries
-from idgnn.identity.schedule import make_schedule
+from idgnn.identity.schedule_builder import make_schedule
 
 SIZES = {
     "races": 820,

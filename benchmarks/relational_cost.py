@@ -21,9 +21,9 @@ from torch_geometric.nn import HeteroConv, SAGEConv
 
 from benchmarks.data import data_folder
 from benchmarks.relational import RESULTS, add
-from idgnn.graphs.relational.graph import snapshot
+from idgnn.graphs.relational.graph import aged_snapshot
 from idgnn.graphs.relational.times import YEAR
-from idgnn.identity.hetero_types import TypedGraph
+from idgnn.identity.hetero.types import TypedGraph
 from idgnn.models.relational_predictor import Moment, RelationalPredictor
 from idgnn.tasks.relational_files import rel_f1
 
@@ -34,12 +34,12 @@ SAMPLED = (128, 64, 32, 16)
 def main() -> None:
     """Counts, prints and records."""
     problem = rel_f1(data_folder("relational") / "relational" / "rel-f1", "driver-circuit-compete").problem
-    data = snapshot(problem.graph, int(problem.seen_until("test")[0]))
+    data = aged_snapshot(problem.graph, int(problem.seen_until("test")[0]))
     record = count(data, problem.queries["test"].entity.tolist())
     add(Path(RESULTS), "rel-f1 cost", record)
     for name, (rows, messages) in record.items():
         print(f"{name}: {rows:,.0f} states and {messages:,.0f} messages a driver")
-    recent = snapshot(problem.graph, int(problem.seen_until("test")[0]), 5 * YEAR)
+    recent = aged_snapshot(problem.graph, int(problem.seen_until("test")[0]), 5 * YEAR)
     seconds = time_steps(recent, problem.queries["test"].entity)
     add(Path(RESULTS), "rel-f1 step", seconds)
     print(seconds)

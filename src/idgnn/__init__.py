@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from idgnn.identity.cost import identity_cost
     from idgnn.identity.cycle_counts import cycle_counts
     from idgnn.identity.cycle_features import AddCycleCounts
-    from idgnn.identity.hetero_graph import HeteroIdentityGraph
-    from idgnn.identity.hetero_reach import reachable
-    from idgnn.identity.hetero_time import snapshot
+    from idgnn.identity.hetero.graph import HeteroIdentityGraph
+    from idgnn.identity.hetero.reach import reachable
+    from idgnn.identity.hetero.time import snapshot
     from idgnn.identity.identity_graph import IdentityGraph, ToIdentityGraph, identity_graph
     from idgnn.identity.walk_counts import walk_counts
     from idgnn.layers.identity_conv import IdentityConv
     from idgnn.models.budget import match_budget
     from idgnn.models.heads import GraphHead, NodeHead, PairHead
-    from idgnn.models.hetero_idgnn import HeteroIDGNN
+    from idgnn.models.hetero.idgnn import HeteroIDGNN
     from idgnn.models.identity_aware import identity_aware
     from idgnn.models.idgnn import IDGNN
     from idgnn.models.settings import ModelSettings
@@ -36,8 +36,8 @@ _MODULE_OF = {
     "AddCycleCounts": "idgnn.identity.cycle_features",
     "FileSource": "idgnn.graphs.sources",
     "GraphHead": "idgnn.models.heads",
-    "HeteroIDGNN": "idgnn.models.hetero_idgnn",
-    "HeteroIdentityGraph": "idgnn.identity.hetero_graph",
+    "HeteroIDGNN": "idgnn.models.hetero.idgnn",
+    "HeteroIdentityGraph": "idgnn.identity.hetero.graph",
     "IDGNN": "idgnn.models.idgnn",
     "IdentityConv": "idgnn.layers.identity_conv",
     "IdentityGraph": "idgnn.identity.identity_graph",
@@ -55,8 +55,8 @@ _MODULE_OF = {
     "identity_graph": "idgnn.identity.identity_graph",
     "load_dataset": "idgnn.graphs.load:load",
     "match_budget": "idgnn.models.budget",
-    "reachable": "idgnn.identity.hetero_reach",
-    "snapshot": "idgnn.identity.hetero_time",
+    "reachable": "idgnn.identity.hetero.reach",
+    "snapshot": "idgnn.identity.hetero.time",
     "train": "idgnn.training.train",
     "walk_counts": "idgnn.identity.walk_counts",
 }

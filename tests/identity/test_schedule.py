@@ -13,7 +13,9 @@ from idgnn import identity_graph
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.cone import ConeTable
 from idgnn.identity.queries import as_queries
-from idgnn.identity.schedule import HUB, RowGraph, Schedule, make_schedule, trimmed, whole
+from idgnn.identity.row_graph import RowGraph, trimmed, whole
+from idgnn.identity.schedule import HUB, Schedule
+from idgnn.identity.schedule_builder import make_schedule
 from tests.laws.graphs import as_pairs, graphs, queries
 
 pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")

@@ -9,10 +9,10 @@ from torch.nn.functional import layer_norm
 from torch_geometric.data import HeteroData
 
 from idgnn import HeteroIDGNN
-from idgnn.identity.hetero_forward import ForwardSearch
-from idgnn.identity.hetero_schedule import typed_schedule
-from idgnn.identity.schedule import make_schedule
-from idgnn.models.hetero_index import HeteroPrepared
+from idgnn.identity.hetero.forward import ForwardSearch
+from idgnn.identity.hetero.schedule import typed_schedule
+from idgnn.identity.schedule_builder import make_schedule
+from idgnn.models.hetero.index import HeteroPrepared
 from tests.laws.hetero_graphs import as_typed_pairs, hetero_graphs, typed_queries
 
 pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")

@@ -13,7 +13,7 @@ from idgnn import IDGNN
 from idgnn.experiments.released import ReleasedEncoder
 from idgnn.identity.cost import TooLargeError
 from idgnn.identity.identity_graph import UnreachedColorWarning
-from idgnn.identity.schedule import make_schedule
+from idgnn.identity.schedule_builder import make_schedule
 from idgnn.models import embedding
 from idgnn.models.embedding import as_bytes, embed_by_chunks
 from tests.laws import brute_force

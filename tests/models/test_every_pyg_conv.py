@@ -199,7 +199,7 @@ REFUSED: dict[str, tuple[Make | None, str]] = {
 }
 
 
-# These take dictionaries of node types: tests/models/test_hetero_identity_aware.py.
+# These take dictionaries of node types: tests/models/hetero/test_identity_aware.py.
 TYPED = {"HANConv", "HGTConv", "HeteroConv"}
 
 

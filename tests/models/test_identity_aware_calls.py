@@ -13,7 +13,8 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, SAGEConv
 
 from idgnn.identity.identity_graph import UnreachedColorWarning, identity_graph
-from idgnn.models.identity_aware import IdentityAwareLayer, identity_aware
+from idgnn.models.identity_aware import identity_aware
+from idgnn.models.identity_aware_layer import IdentityAwareLayer
 from tests.models.wrapped import EDGES, NOT_COLORED, NUM_NODES, Mean, drawn, features, one_copy_per_query
 
 pytestmark = pytest.mark.usefixtures("double")

@@ -16,7 +16,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.nn import GCNConv, SAGEConv
 
-from idgnn.models.identity_aware import IdentityAwareModel, identity_aware
+from idgnn.models.identity_aware import identity_aware
+from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.training.processes import Processes
 from tests.models.wrapped import EDGES, NUM_NODES, drawn, features, one_copy_per_query
 from tests.training.two_processes import in_two

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
-from idgnn.models.identity_aware import IdentityAwareModel, identity_aware
+from idgnn.models.identity_aware import identity_aware
+from idgnn.models.identity_aware_model import IdentityAwareModel
 from tests.models.wrapped import EDGES, NUM_NODES, features
 
 pytestmark = pytest.mark.usefixtures("double")

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GCNConv, MessagePassing, SAGEConv
 
-from idgnn.models.identity_aware import IdentityAwareModel, identity_aware
+from idgnn.models.identity_aware import identity_aware
+from idgnn.models.identity_aware_model import IdentityAwareModel
 from tests.models.wrapped import EDGES, NUM_NODES, drawn, features, one_copy_per_query
 
 pytestmark = pytest.mark.usefixtures("double")

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from idgnn import IDGNN, identity_graph
-from idgnn.identity.schedule import make_schedule
+from idgnn.identity.schedule_builder import make_schedule
 from tests.models.small_graphs import IDENTITIES, IN, PAIRS, ladder, network
 
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
-from idgnn.models.identity_aware import IdentityAwareModel, identity_aware
+from idgnn.models.identity_aware import identity_aware
+from idgnn.models.identity_aware_model import IdentityAwareModel
 
 NUM_NODES = 7
 EDGES = torch.tensor([[0, 1, 2, 1, 2, 3, 3, 4, 0, 0, 2, 5, 4, 1], [1, 2, 0, 0, 3, 2, 4, 3, 3, 1, 2, 0, 4, 4]])

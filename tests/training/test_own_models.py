@@ -13,7 +13,7 @@ from torch_geometric.nn import GAT, GCN, GIN, GCNConv, SAGEConv
 from idgnn import IDGNN, identity_aware
 from idgnn.cli.train import Train
 from idgnn.graphs.sources import FileSource
-from idgnn.models.identity_aware import IdentityAwareModel
+from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.models.settings import ModelSettings
 from idgnn.training.callbacks import Callback
 from idgnn.training.run_settings import RunSettings, TrainOptions

@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import HeteroData
 
 from idgnn.choices import Identity
-from idgnn.graphs.relational.graph import snapshot, snapshot_channels
+from idgnn.graphs.relational.graph import aged_channels, aged_snapshot
 from idgnn.graphs.relational.task_tables import ItemLists, TimedQueries
 from idgnn.graphs.relational.times import YEAR
 from idgnn.models.relational_predictor import Moment, RelationalPredictor
@@ -79,7 +79,9 @@ def test_what_comes_later_changes_no_answer():
         later[f"{kind}s", f"rev_{kind}", "visits"].edge_index = edges.flip(0)
     after = predict_relational(model, Moments(later, None), queries, queries.time)
     assert torch.equal(before, after)
-    assert not torch.equal(snapshot(problem.graph, 6 * YEAR)["visits"].x, snapshot(later, 6 * YEAR)["visits"].x)
+    assert not torch.equal(
+        aged_snapshot(problem.graph, 6 * YEAR)["visits"].x, aged_snapshot(later, 6 * YEAR)["visits"].x
+    )
 
 
 @pytest.mark.parametrize("identity", ["full", "fast", "none"])
@@ -97,7 +99,7 @@ def test_predictions_keep_the_order_of_the_queries(identity):
 def test_items_out_of_reach_have_their_plain_score():
     problem = recommendation()
     model = _predictor(problem, "full")
-    data = snapshot(problem.graph, 2 * YEAR)
+    data = aged_snapshot(problem.graph, 2 * YEAR)
     with torch.no_grad():
         for layer in model.encoder.layers:  # the color maps start at the plain ones: make them differ
             for parameter in layer.parameters():
@@ -164,7 +166,7 @@ def test_bad_problems_are_refused():
 
 def _predictor(problem: RelationalProblem, identity: Identity) -> RelationalPredictor:
     torch.manual_seed(0)
-    channels = snapshot_channels(problem.graph)
+    channels = aged_channels(problem.graph)
     return RelationalPredictor(
         problem.graph.metadata(),
         channels,

@@ -10,7 +10,7 @@ import tyro
 
 from idgnn.cli.arguments import File, Name, OwnFiles, read
 from idgnn.cli.pairs import expected_names, graph_places, node_places
-from idgnn.cli.tables import TableFiles, inspect_tables
+from idgnn.cli.tables import SchemaPicture, TableFiles, inspect_tables
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -24,7 +24,7 @@ class Inspect:
 
     idgnn inspect --edges edges.csv --picture identity.svg --node Ann --layers 3
 
-    idgnn inspect --tables folder
+    idgnn inspect --tables folder --picture schema.svg --node drivers
     """
 
     dataset: tyro.conf.Positional[Name] = None
@@ -34,11 +34,12 @@ class Inspect:
     seconds: float = 3.0
     """Time limit for counting the costs; where it takes longer, upper bounds are shown."""
     picture: File = None
-    """Draw a graph, and its identity graph for one colored node: .png, .svg or .pdf."""
+    """Draw a graph, and its identity graph for one colored node; of tables the schema: .png, .svg or .pdf."""
     graph: Name = None
     """For the picture: the number of the graph, from 0, or its name. The first by default."""
     node: Name = None
-    """For the picture: the node that is colored, by its name, or by its number in a dataset. The first by default."""
+    """For the picture: the node that is colored, by its name, or by its number in a dataset; of tables the table. The
+    first by default."""
     layers: int = 3
     """For the picture: the number of layers, K."""
 
@@ -55,7 +56,10 @@ class Inspect:
         if not self.seconds >= 0:
             raise ValueError(f"--seconds is {self.seconds:g}, expected 0 or more.")
         if self.table_files.tables is not None:
-            inspect_tables(self.table_files, self.seconds)
+            if self.graph is not None:
+                raise ValueError("--graph is for graphs; tables are one. Leave it out.")
+            picture = None if self.picture is None else SchemaPicture(self.picture, self.node, self.layers)
+            inspect_tables(self.table_files, self.seconds, picture)
             return
         dataset = read(self.files.source(self.dataset))
         if self.picture is not None:  # first: its errors appear at once, and counting takes longer

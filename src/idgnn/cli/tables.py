@@ -15,6 +15,7 @@ from idgnn.cli.arguments import File, Name
 if TYPE_CHECKING:
     from torch_geometric.data import HeteroData
 
+    from idgnn.graphs.relational.tables import KeyedTable
     from idgnn.training.relational import RelationalSettings
 
 Folder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")]
@@ -70,7 +71,17 @@ def train_tables(
         console.print(f"The run: {folder}", highlight=False, soft_wrap=True)
 
 
-def inspect_tables(files: TableFiles, seconds: float) -> None:
+@dataclass(frozen=True)
+class SchemaPicture:
+    """What the picture of a schema shows."""
+
+    path: Path
+    root: str | None
+    """The table that is colored; the first by default."""
+    num_layers: int
+
+
+def inspect_tables(files: TableFiles, seconds: float, picture: SchemaPicture | None) -> None:
     """Prints the schema, how many layers a color needs from table to table, and the cost of ID-GNN-Full."""
     from rich.console import Console
     from rich.table import Table
@@ -84,6 +95,10 @@ def inspect_tables(files: TableFiles, seconds: float) -> None:
     assert files.tables is not None
     tables = read_tables(files.tables, schema_of(files.tables, files.schema))
     codes = find_codes(tables)
+    graph = to_graph(tables, codes)
+    needed = layers_needed(graph)
+    if picture is not None:  # first: its errors appear at once
+        _draw(picture, tables, needed)
     console = Console()
     shown = Table("table", "rows", "from", "to", "features", "refers to", title="The schema")
     for name, table in tables.items():
@@ -94,12 +109,24 @@ def inspect_tables(files: TableFiles, seconds: float) -> None:
     console.print(shown)
     for name, columns in left_out(codes).items():
         console.print(f"Text is left out: {', '.join(columns)} of {name}.", highlight=False, soft_wrap=True)
-    graph = to_graph(tables, codes)
     reach = Table("colored", *tables, title="Layers that a color needs from a table (row) to another (column)")
-    for name, row in layers_needed(graph).items():
+    for name, row in needed.items():
         reach.add_row(name, *(str(row[other]) if other in row else "–" for other in tables))
     console.print(reach)
     console.print(_cost_table(graph, seconds))
+    if picture is not None:
+        console.print(f"The picture: {picture.path}", highlight=False, soft_wrap=True)
+
+
+def _draw(picture: SchemaPicture, tables: dict[str, KeyedTable], needed: dict[str, dict[str, int]]) -> None:
+    from idgnn.cli.schema_picture import draw_schema
+
+    if picture.num_layers < 1:
+        raise ValueError(f"--layers is {picture.num_layers}, expected 1 or more.")
+    if picture.root is not None and picture.root not in tables:
+        raise ValueError(f"--node is {picture.root!r}, expected one of the tables {', '.join(tables)}.")
+    root = picture.root or next(iter(tables))
+    draw_schema(tables, needed[root], root, picture.num_layers, picture.path)
 
 
 def layers_needed(graph: HeteroData) -> dict[str, dict[str, int]]:

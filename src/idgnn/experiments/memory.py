@@ -15,7 +15,8 @@ from idgnn.experiments.protocols import PAPER_NETWORK
 from idgnn.graphs.load import load
 from idgnn.identity.ego import ego_networks
 from idgnn.identity.identity_graph import identity_graph
-from idgnn.identity.schedule import RowGraph, Schedule, trimmed, whole
+from idgnn.identity.row_graph import RowGraph, trimmed, whole
+from idgnn.identity.schedule import Schedule
 from idgnn.models.predictor import Predictor, make_predictor
 from idgnn.models.prepared import Prepared
 

@@ -16,7 +16,7 @@ from idgnn.experiments.protocols import PAPER_NETWORK
 from idgnn.experiments.tables.table4 import CONTENDERS, PASSES
 from idgnn.graphs.load import load
 from idgnn.identity.ego import ego_networks
-from idgnn.identity.schedule import whole
+from idgnn.identity.row_graph import whole
 from idgnn.models.budget import num_parameters
 from idgnn.models.predictor import Predictor, make_predictor
 from idgnn.models.prepared import Prepared

@@ -17,7 +17,7 @@ from idgnn.identity.cone import cones
 from idgnn.identity.queries import Queries, as_queries
 
 if TYPE_CHECKING:
-    from idgnn.identity.hetero_queries import TypedQuerySpec
+    from idgnn.identity.hetero.queries import TypedQuerySpec
 
 # A forward pass of width 64 on a star of 10,000 nodes took up to about 7 times the bytes of the identity graph.
 _WORKING = 8
@@ -54,7 +54,7 @@ def identity_cost(data: Data | HeteroData, num_layers: int, queries: Any = None)
         IdentityCost(rows=14, edges=24, bytes=814)
     """
     if isinstance(data, HeteroData):
-        from idgnn.identity.hetero_graph import hetero_identity_cost  # which is built on this
+        from idgnn.identity.hetero.graph import hetero_identity_cost  # which is built on this
 
         return hetero_identity_cost(data, num_layers, queries)
     num_nodes = check_graph(data)

@@ -16,7 +16,7 @@ from idgnn.identity.walks.matrix import SINGLE, WalkGraph, walk_graph
 from idgnn.identity.walks.progress import Done, shown_progress
 
 if TYPE_CHECKING:
-    from idgnn.identity.hetero_counts import MetaPath
+    from idgnn.identity.hetero.counts import MetaPath
 
 # Part of the message where counts are too large for float64.
 ADVICE = 'count shorter walks; as features of a network the scale "log" and, for any length, "walk" stay small'
@@ -84,7 +84,7 @@ def cycle_counts(
                 [ 0.,  2.,  2.,  8.]], dtype=torch.float64)
     """
     if isinstance(edge_index, HeteroData):
-        from idgnn.identity.hetero_counts import hetero_cycle_counts  # which is built on this
+        from idgnn.identity.hetero.counts import hetero_cycle_counts  # which is built on this
 
         return hetero_cycle_counts(edge_index, num_nodes, length, meta_path, memory, progress)
     if meta_path is not None:

@@ -15,7 +15,7 @@ from idgnn.identity.adjacency import IndexedGraph, contains
 from idgnn.identity.checks import check_graph, check_num_layers, edges_of
 from idgnn.identity.cone import ball
 from idgnn.identity.queries import as_queries
-from idgnn.identity.schedule import RowGraph
+from idgnn.identity.row_graph import RowGraph
 
 
 def ego_networks(data: Data, num_layers: int, queries: Tensor | None = None) -> RowGraph:

@@ -26,8 +26,8 @@ from idgnn.identity.cost import check_identity_graph_fits
 from idgnn.identity.queries import Queries, as_queries
 
 if TYPE_CHECKING:
-    from idgnn.identity.hetero_graph import HeteroIdentityGraph
-    from idgnn.identity.hetero_queries import TypedQuerySpec
+    from idgnn.identity.hetero.graph import HeteroIdentityGraph
+    from idgnn.identity.hetero.queries import TypedQuerySpec
 
 __all__ = ["IdentityGraph", "ToIdentityGraph", "UnreachedColorWarning", "identity_graph"]
 
@@ -122,8 +122,8 @@ def identity_graph(
         [3, 7, 11]
     """
     if isinstance(data, HeteroData):
-        from idgnn.identity.hetero_graph import hetero_identity_graph  # which is built on this
-        from idgnn.identity.hetero_time import timed_identity_graph
+        from idgnn.identity.hetero.graph import hetero_identity_graph  # which is built on this
+        from idgnn.identity.hetero.time import timed_identity_graph
 
         if query_time is not None:
             return timed_identity_graph(data, num_layers, queries, query_time, time_attr, strict)

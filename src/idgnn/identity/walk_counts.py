@@ -15,8 +15,8 @@ from idgnn.identity.walks.matrix import walk_graph
 from idgnn.identity.walks.progress import shown_progress
 
 if TYPE_CHECKING:
-    from idgnn.identity.hetero_counts import MetaPath
-    from idgnn.identity.hetero_queries import TypedQuerySpec
+    from idgnn.identity.hetero.counts import MetaPath
+    from idgnn.identity.hetero.queries import TypedQuerySpec
 
 _BYTES = 8 + 8 + 8  # for each number of a state: before and after a step, and a copy in float64
 
@@ -81,7 +81,7 @@ def walk_counts(
         tensor([[0., 1., 0., 2.]], dtype=torch.float64)
     """
     if isinstance(edge_index, HeteroData):
-        from idgnn.identity.hetero_counts import hetero_walk_counts  # which is built on this
+        from idgnn.identity.hetero.counts import hetero_walk_counts  # which is built on this
 
         return hetero_walk_counts(edge_index, pairs, length, meta_path, memory, progress)
     if meta_path is not None or num_nodes is None:

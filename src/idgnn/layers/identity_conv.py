@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from idgnn.choices import Aggregation, Color, ConvName
 from idgnn.identity.checks import check_dtype, check_edge_index, check_edge_rows, check_states
-from idgnn.identity.schedule import RowGraph, whole
+from idgnn.identity.row_graph import RowGraph, whole
 from idgnn.layers.gat import IdentityGAT
 from idgnn.layers.gcn import IdentityGCN
 from idgnn.layers.gin import IdentityGIN, IdentityGINE

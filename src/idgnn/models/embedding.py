@@ -26,7 +26,8 @@ from idgnn.identity.cone import Cone, cut, find_cone, row_bounds, warn_unreached
 from idgnn.identity.cost import TooLargeError, free_memory, readable
 from idgnn.identity.cycle_features import computed_scale, cycle_features
 from idgnn.identity.queries import Queries, as_queries, as_tensor
-from idgnn.identity.schedule import Blocks, Schedule, TakesBlocks, group_messages, make_schedule, split_round
+from idgnn.identity.schedule import Blocks, Schedule, TakesBlocks, group_messages, split_round
+from idgnn.identity.schedule_builder import make_schedule
 from idgnn.layers.aggregation import gather_sum
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.operator import LinearSumOperator, Operator, PlainRound, SumOperator

@@ -8,7 +8,9 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-from idgnn.models.identity_aware import IdentityAwareLayer, IdentityAwareModel, identity_aware
+from idgnn.models.identity_aware import identity_aware
+from idgnn.models.identity_aware_layer import IdentityAwareLayer
+from idgnn.models.identity_aware_model import IdentityAwareModel
 
 
 class Chain(nn.Module):

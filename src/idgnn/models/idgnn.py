@@ -18,18 +18,21 @@ from idgnn.identity.checks import check_num_layers, check_rows, check_states, ch
 from idgnn.identity.cycle_features import check_scale, computed_scale, cycle_features, log_counts
 from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.queries import as_queries
-from idgnn.identity.schedule import RowGraph, Schedule
+from idgnn.identity.row_graph import RowGraph
+from idgnn.identity.schedule import Schedule
 from idgnn.layers.eager import eager
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.operator import Operator
 from idgnn.models.count_scale import CountScale
 from idgnn.models.foreign import check_exact, find_widths
-from idgnn.models.identity_aware import IdentityAwareLayer, Wrapped, identity_aware, takes
+from idgnn.models.identity_aware import identity_aware
+from idgnn.models.identity_aware_layer import IdentityAwareLayer
 from idgnn.models.inputs import Inputs, check_batch, given, given_with
 from idgnn.models.planner import Engine, Planner, check_engine
 from idgnn.models.prepared import Prepared
 from idgnn.models.saving import Saved
 from idgnn.models.settings import EncoderConfig, check_dropout
+from idgnn.models.wrapping.wrapped import Wrapped, takes
 
 _CHECKED_EDGES = 64  # on which layers that are not ours are compared with brute force
 

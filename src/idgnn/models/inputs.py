@@ -13,7 +13,7 @@ from idgnn.identity.checks import check_edge_index, check_edge_rows, check_graph
 from idgnn.identity.identity_graph import IdentityGraph
 
 if TYPE_CHECKING:
-    from idgnn.models.identity_aware import IdentityAwareModel
+    from idgnn.models.identity_aware_model import IdentityAwareModel
     from idgnn.models.idgnn import IDGNN
 
     AnyEncoder = IDGNN | IdentityAwareModel

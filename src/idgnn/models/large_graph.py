@@ -17,7 +17,9 @@ from idgnn.identity.cost import check_room, free_memory
 from idgnn.identity.identity_graph import identity_graph
 from idgnn.identity.neighborhood import Caps, neighborhood
 from idgnn.identity.queries import Queries, as_queries
-from idgnn.identity.schedule import RowGraph, Schedule, TakesBlocks, make_schedule, plain_schedule, used_edges
+from idgnn.identity.row_graph import RowGraph
+from idgnn.identity.schedule import Schedule, TakesBlocks, used_edges
+from idgnn.identity.schedule_builder import make_schedule, plain_schedule
 from idgnn.models.inputs import Inputs, of_data
 from idgnn.models.prepared import Prepared
 

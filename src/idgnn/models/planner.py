@@ -15,7 +15,9 @@ from idgnn.identity.ego import ego_networks
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph
 from idgnn.identity.kept import Kept
 from idgnn.identity.queries import as_queries
-from idgnn.identity.schedule import RowGraph, Schedule, make_schedule, trimmed, whole
+from idgnn.identity.row_graph import RowGraph, trimmed, whole
+from idgnn.identity.schedule import Schedule
+from idgnn.identity.schedule_builder import make_schedule
 from idgnn.layers.operator import Operator
 from idgnn.models.inputs import Inputs
 

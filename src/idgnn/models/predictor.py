@@ -15,7 +15,8 @@ from idgnn.choices import EdgeInput, Level, PairHeadName
 from idgnn.identity.queries import Queries
 from idgnn.models.budget import match_budget, num_parameters
 from idgnn.models.heads import GraphHead, NodeHead, PairHead
-from idgnn.models.identity_aware import IdentityAwareLayer, IdentityAwareModel
+from idgnn.models.identity_aware_layer import IdentityAwareLayer
+from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.inputs import of_data
 from idgnn.models.large_graph import LargeGraph

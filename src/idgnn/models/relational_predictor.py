@@ -13,8 +13,8 @@ from torch_geometric.data import HeteroData
 from idgnn.choices import Identity
 from idgnn.identity.cone import UnreachedColorWarning
 from idgnn.identity.walk_counts import walk_counts
-from idgnn.models.hetero_idgnn import HeteroIDGNN
-from idgnn.models.hetero_index import HeteroIndex
+from idgnn.models.hetero.idgnn import HeteroIDGNN
+from idgnn.models.hetero.index import HeteroIndex
 from idgnn.models.saving import Saved
 
 _LAG_CHANNELS = 2

@@ -11,7 +11,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, l1_loss
 from torch_geometric.data import HeteroData
 
 from idgnn.choices import RelationalKind
-from idgnn.graphs.relational.graph import check_times
+from idgnn.graphs.relational.graph import check_within_data
 from idgnn.graphs.relational.task_tables import ItemLists, TimedQueries
 from idgnn.tasks.heuristics import direct_uses, find_uses, past_visits, popularity
 from idgnn.tasks.objective import Binary, Objective, Quantity
@@ -60,7 +60,7 @@ class RelationalProblem:
 
     def __post_init__(self) -> None:
         for part, queries in self.queries.items():
-            check_times(self.graph, self.seen_until(part), f"the part {part!r}")
+            check_within_data(self.graph, self.seen_until(part), f"the part {part!r}")
             if not len(queries):
                 raise ValueError(f"the part {part!r} has no queries, expected at least one.")
 

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from idgnn.graphs.dataset import checksum
 from idgnn.models.embedding import EmbeddingBar, embed_by_chunks, embedding_shape
-from idgnn.models.identity_aware import IdentityAwareModel
+from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.models.saving import separate_tensors
 from idgnn.writing import replacing, write_text
 

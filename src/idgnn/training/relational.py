@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import HeteroData
 
 from idgnn.choices import Identity, check_choices, check_counts
-from idgnn.graphs.relational.graph import snapshot, snapshot_channels
+from idgnn.graphs.relational.graph import aged_channels, aged_snapshot
 from idgnn.graphs.relational.task_tables import TimedQueries
 from idgnn.graphs.relational.times import YEAR
 from idgnn.models.relational_predictor import Moment, RelationalPredictor
@@ -72,7 +72,7 @@ class Moments:
     def at(self, moment: int) -> Moment:
         """What was known before a moment."""
         if moment not in self._made:
-            self._made[moment] = Moment(snapshot(self.graph, moment, self.window).to(self.device))
+            self._made[moment] = Moment(aged_snapshot(self.graph, moment, self.window).to(self.device))
         return self._made[moment]
 
 
@@ -93,7 +93,7 @@ def train_relational(
     objective = problem.objective()
     model = RelationalPredictor(
         problem.graph.metadata(),
-        snapshot_channels(problem.graph),
+        aged_channels(problem.graph),
         entity_type=problem.entity_type,
         item_type=problem.item_type,
         identity=settings.identity,

@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 
 from idgnn.identity.checks import check_graph, check_pairs, check_roots, check_whole
 from idgnn.identity.queries import as_tensor
-from idgnn.models.identity_aware import IdentityAwareModel
+from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.large_graph import LargeGraph, check_fanout
 from idgnn.models.prepared import Prepared

@@ -21,7 +21,7 @@ from idgnn.graphs.load import load
 from idgnn.graphs.schema import Schema, fit_standardization, standardize
 from idgnn.graphs.sources import FileSource, Selection
 from idgnn.models.budget import num_parameters
-from idgnn.models.identity_aware import IdentityAwareModel
+from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.models.predictor import Predictor, check_wrapped, make_predictor, wrapped_predictor
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.problem import TASKS, Problem, make_problem

@@ -20,7 +20,7 @@ from idgnn.graphs.sources import FileSource
 from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.queries import as_tensor
 from idgnn.models.embedding import EmbeddingBar
-from idgnn.models.identity_aware import IdentityAwareModel
+from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.models.predictor import Predictor, both_directions
 from idgnn.tasks.objective import Objective
 from idgnn.tasks.problem import TASKS, objective_from_dict

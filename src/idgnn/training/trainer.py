@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from idgnn.identity.cost import TooLargeError
-from idgnn.models.identity_aware import IdentityAwareModel
+from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.models.large_graph import check_fanout
 from idgnn.models.predictor import Predictor
 from idgnn.tasks.problem import Problem

@@ -5,11 +5,11 @@ import torch
 
 from idgnn.graphs.relational.columns import ColumnCode, features, find_codes, left_out
 from idgnn.graphs.relational.graph import (
-    check_times,
+    aged_channels,
+    aged_snapshot,
+    check_within_data,
     last_time,
     load_tables,
-    snapshot,
-    snapshot_channels,
     to_graph,
 )
 from idgnn.graphs.relational.times import seconds
@@ -102,19 +102,19 @@ def test_codes_survive_json(tmp_path):
 
 def test_a_snapshot_holds_what_was_known_before(tmp_path):
     graph = to_graph(load_tables(write_tables(tmp_path)))
-    seen = snapshot(graph, when("2002-05-01"))  # strictly before: the race of that day is not in it
+    seen = aged_snapshot(graph, when("2002-05-01"))  # strictly before: the race of that day is not in it
     assert seen["races"].row.tolist() == [0, 1]
     assert seen["results"].row.tolist() == [0, 1, 2, 3]
     assert seen["drivers"].row.tolist() == [0, 1, 2, 3]
     assert seen["races", "circuit", "circuits"].edge_index.tolist() == [[0, 1], [0, 1]]
-    assert {kind: seen[kind].x.size(1) for kind in seen.node_types} == snapshot_channels(graph)
-    recent = snapshot(graph, when("2002-05-01"), window=400 * 86400)
+    assert {kind: seen[kind].x.size(1) for kind in seen.node_types} == aged_channels(graph)
+    recent = aged_snapshot(graph, when("2002-05-01"), window=400 * 86400)
     assert recent["races"].row.tolist() == [1]
     assert recent["results", "race", "races"].edge_index.tolist() == [[0, 1], [0, 0]]
 
 
 def test_a_later_row_changes_no_snapshot(tmp_path):
-    before = snapshot(to_graph(load_tables(write_tables(tmp_path))), when("2002-01-01"))
+    before = aged_snapshot(to_graph(load_tables(write_tables(tmp_path))), when("2002-01-01"))
     tables = load_tables(
         write_tables(
             tmp_path,
@@ -123,7 +123,7 @@ def test_a_later_row_changes_no_snapshot(tmp_path):
         )
     )
     codes = find_codes(tables, when("2002-01-01"))
-    after = snapshot(to_graph(tables, codes), when("2002-01-01"))
+    after = aged_snapshot(to_graph(tables, codes), when("2002-01-01"))
     assert torch.equal(before["results", "race", "races"].edge_index, after["results", "race", "races"].edge_index)
     for kind in ("drivers", "circuits", "races"):
         assert torch.equal(before[kind].x, after[kind].x)
@@ -131,14 +131,14 @@ def test_a_later_row_changes_no_snapshot(tmp_path):
 
 def test_the_age_of_a_row_counts_from_the_query(tmp_path):
     graph = to_graph(load_tables(write_tables(tmp_path)))
-    age = snapshot(graph, when("2001-05-01") + 1)["races"].x[:, -5:-1]  # behind them, the number of results
+    age = aged_snapshot(graph, when("2001-05-01") + 1)["races"].x[:, -5:-1]  # behind them, the number of results
     assert age[1].tolist() == pytest.approx([0, 1, 1, 1], abs=1e-5)
     assert age[0, 2].item() == pytest.approx(math.exp(-365 / 365.25), abs=1e-5)
 
 
 def test_rows_that_refer_to_a_node_are_counted(tmp_path):
     graph = to_graph(load_tables(write_tables(tmp_path)))
-    seen = snapshot(graph, when("2002-01-01"))
+    seen = aged_snapshot(graph, when("2002-01-01"))
     assert seen["drivers"].x[:, -1].expm1().round().tolist() == [2, 1, 1, 0]
     assert seen["circuits"].x[:, -1].expm1().round().tolist() == [1, 1, 0]
 
@@ -146,16 +146,16 @@ def test_rows_that_refer_to_a_node_are_counted(tmp_path):
 def test_a_column_of_times_becomes_an_age(tmp_path):
     graph = to_graph(load_tables(write_tables(tmp_path)))
     assert graph["drivers"].moment_columns == [0]
-    x = snapshot(graph, when("1997-05-10"))["drivers"].x[:, 0].tolist()
+    x = aged_snapshot(graph, when("1997-05-10"))["drivers"].x[:, 0].tolist()
     assert x == pytest.approx([(12 * 365.25 + 123) / 3652.5, 2.0, 0.0, (7 * 365.25 + 129) / 3652.5], abs=1e-3)
 
 
 def test_queries_outside_of_the_data_are_refused(tmp_path):
     graph = to_graph(load_tables(write_tables(tmp_path)))
-    check_times(graph, torch.tensor([when("2003-01-01")]), "it")  # the next year: a forecast
+    check_within_data(graph, torch.tensor([when("2003-01-01")]), "it")  # the next year: a forecast
     with pytest.raises(
         ValueError, match="2009-01-01, more than a year in the future of the data, which ends at 2002-05"
     ):
-        check_times(graph, torch.tensor([when("2001-01-01"), when("2009-01-01")]), "it")
+        check_within_data(graph, torch.tensor([when("2001-01-01"), when("2009-01-01")]), "it")
     with pytest.raises(ValueError, match="begins at 2000-05-01: nothing was known before"):
-        check_times(graph, torch.tensor([when("1999-01-01")]), "it")
+        check_within_data(graph, torch.tensor([when("1999-01-01")]), "it")

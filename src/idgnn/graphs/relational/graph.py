@@ -80,14 +80,14 @@ def last_time(graph: HeteroData) -> int | None:
     return max(times, default=None)
 
 
-def snapshot(graph: HeteroData, before: float, window: float | None = None) -> HeteroData:
+def aged_snapshot(graph: HeteroData, before: float, window: float | None = None) -> HeteroData:
     """What was known before a time: the nodes whose time is earlier, those without time, and the edges between them.
 
-    `window` is in seconds: then nodes that are older than that are left out too. `row` of each type says which nodes
-    of the graph its nodes are. Columns of times become ages, so that nothing depends on the year. There are more
-    features: of nodes with a time :data:`AGE_CHANNELS`, from their age at that time; of all, for each foreign key that
-    refers to their table, log(1 + the number of rows that do), which a mean over them does not tell. Costs one pass
-    over the edges.
+    Unlike :func:`idgnn.snapshot` it drops the other nodes, and `row` of each type says which nodes of the graph its
+    nodes are. `window` is in seconds: then nodes that are older than that are left out too. Columns of times become
+    ages, so that nothing depends on the year. There are more features: of nodes with a time :data:`AGE_CHANNELS`, from
+    their age at that time; of all, for each foreign key that refers to their table, log(1 + the number of rows that
+    do), which a mean over them does not tell. Costs one pass over the edges.
     """
     found = HeteroData()
     new: dict[str, Tensor] = {}
@@ -117,8 +117,8 @@ def snapshot(graph: HeteroData, before: float, window: float | None = None) -> H
     return found
 
 
-def snapshot_channels(graph: HeteroData) -> dict[str, int]:
-    """The number of features of each node type in a snapshot."""
+def aged_channels(graph: HeteroData) -> dict[str, int]:
+    """The number of features of each node type in an :func:`aged_snapshot`."""
     keys = [kind[2] for kind in _foreign_keys(graph)]
     return {
         kind: graph[kind].x.size(1) + AGE_CHANNELS * ("time" in graph[kind]) + keys.count(kind)
@@ -126,7 +126,7 @@ def snapshot_channels(graph: HeteroData) -> dict[str, int]:
     }
 
 
-def check_times(graph: HeteroData, times: Tensor, what: str) -> None:
+def check_within_data(graph: HeteroData, times: Tensor, what: str) -> None:
     """Refuses query times `[queries]` before which nothing was known, or later than a year after the last row."""
     last = last_time(graph)
     if last is None or not times.numel():

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 from torch_geometric.data import HeteroData
 
-from idgnn.identity.hetero_graph import HeteroIdentityGraph, TypedRows
-from idgnn.identity.hetero_types import EdgeType, TypedGraph, check_hetero_graph
+from idgnn.identity.hetero.graph import HeteroIdentityGraph, TypedRows
+from idgnn.identity.hetero.types import EdgeType, TypedGraph, check_hetero_graph
 
 Types = Mapping[Any, Tensor]  # by node type, or by edge type
 

@@ -15,20 +15,20 @@ from torch import Tensor
 
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.cone import UnreachedColorWarning, ball
-from idgnn.identity.hetero_graph import TypedRows
-from idgnn.identity.hetero_queries import TypedQueries
-from idgnn.identity.hetero_types import TypedGraph
+from idgnn.identity.hetero.graph import TypedRows
+from idgnn.identity.hetero.queries import TypedQueries
+from idgnn.identity.hetero.types import TypedGraph
 from idgnn.models.wrapping.examine import close
 from idgnn.models.wrapping.hetero_arguments import HeteroCall, TypedPlan
 from idgnn.models.wrapping.verify import drawn
 
 if TYPE_CHECKING:
-    from idgnn.models.hetero_identity_aware import HeteroIdentityAwareModel
+    from idgnn.models.hetero.identity_aware import HeteroIdentityAwareModel
 
 
 def verify_types(model: HeteroIdentityAwareModel, call: HeteroCall, num_layers: int, read: str, root: str) -> None:
     """Refuses a model whose answers on the identity graph are not those on a colored copy of the graph."""
-    from idgnn.models.hetero_identity_aware import read_rows
+    from idgnn.models.hetero.identity_aware import read_rows
 
     typed = call.typed()
     asked = _telling_pairs(typed, num_layers, read, root)

@@ -28,7 +28,7 @@ from idgnn.models.wrapping.lifting import lift
 from idgnn.models.wrapping.plan import Plan, Rounds, trimmed_plan
 
 if TYPE_CHECKING:
-    from idgnn.models.identity_aware import IdentityAwareModel
+    from idgnn.models.identity_aware_model import IdentityAwareModel
 
 
 def verify(model: IdentityAwareModel, call: ModelCall, num_layers: int, rounds: Rounds | None) -> bool:

@@ -17,8 +17,8 @@ from torch_geometric.data import HeteroData
 
 from idgnn.identity.checks import check_count_options
 from idgnn.identity.cycle_counts import cycle_counts
-from idgnn.identity.hetero_queries import TypedQuerySpec, as_typed_queries
-from idgnn.identity.hetero_types import EdgeType, TypedGraph
+from idgnn.identity.hetero.queries import TypedQuerySpec, as_typed_queries
+from idgnn.identity.hetero.types import EdgeType, TypedGraph
 from idgnn.identity.walk_counts import walk_counts
 
 MetaPath = Sequence[EdgeType]

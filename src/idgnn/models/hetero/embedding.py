@@ -14,15 +14,15 @@ from torch import Tensor
 
 from idgnn.identity.cone import cut, warn_unreached
 from idgnn.identity.cost import TooLargeError, readable
-from idgnn.identity.hetero_queries import TypedQueries, TypedQuerySpec
-from idgnn.identity.hetero_schedule import TypedSchedule, all_slots, typed_schedule
+from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec
+from idgnn.identity.hetero.schedule import TypedSchedule, all_slots, typed_schedule
 from idgnn.identity.queries import Queries
-from idgnn.identity.schedule import make_schedule
+from idgnn.identity.schedule_builder import make_schedule
 from idgnn.models.embedding import CPU_CHUNK, EmbeddingBar, as_bytes, evaluating
-from idgnn.models.hetero_index import HeteroIndex, Start
+from idgnn.models.hetero.index import HeteroIndex, Start
 
 if TYPE_CHECKING:
-    from idgnn.models.hetero_idgnn import HeteroIDGNN
+    from idgnn.models.hetero.idgnn import HeteroIDGNN
 
 # A row is held a few times over while a round runs, and so are its slots; index tensors come on top.
 _STATES, _INDEX_BYTES = 8, 160

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from idgnn.identity.hetero_types import Schema, TypedGraph
+from idgnn.identity.hetero.types import Schema, TypedGraph
 from idgnn.identity.queries import Queries
 
 Nodes = tuple[str, Tensor | Sequence[int] | np.ndarray]

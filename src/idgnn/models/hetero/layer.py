@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, layer_norm
 from torch_geometric.utils import softmax
 
-from idgnn.identity.hetero_schedule import Slots, TypedRound
+from idgnn.identity.hetero.schedule import Slots, TypedRound
 from idgnn.layers.aggregation import gather_sum
-from idgnn.models.hetero_linear import grouped_linear
+from idgnn.models.hetero.linear import grouped_linear
 
 
 class HeteroLayer(nn.Module):

@@ -17,8 +17,8 @@ from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.checks import check_num_layers
 from idgnn.identity.cone import cones
 from idgnn.identity.cost import EDGE_BYTES, ROW_BYTES, IdentityCost, TooLargeError, free_memory, readable
-from idgnn.identity.hetero_queries import TypedQueries, TypedQuerySpec, as_typed_queries
-from idgnn.identity.hetero_types import EdgeType, Split, TypedGraph
+from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec, as_typed_queries
+from idgnn.identity.hetero.types import EdgeType, Split, TypedGraph
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph
 
 _ROW_KEYS, _EDGE_KEYS = ("x", "batch"), ("edge_attr", "edge_weight", "edge_type")

@@ -7,10 +7,10 @@ from torch_geometric.data import HeteroData
 
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.checks import check_num_layers
-from idgnn.identity.hetero_forward import ForwardSearch
-from idgnn.identity.hetero_graph import typed_queries
-from idgnn.identity.hetero_queries import Nodes
-from idgnn.identity.hetero_types import TypedGraph
+from idgnn.identity.hetero.forward import ForwardSearch
+from idgnn.identity.hetero.graph import typed_queries
+from idgnn.identity.hetero.queries import Nodes
+from idgnn.identity.hetero.types import TypedGraph
 from idgnn.identity.queries import Queries
 
 Pairs = tuple[tuple[str, Tensor], tuple[str, Tensor]]

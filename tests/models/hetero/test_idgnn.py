@@ -10,9 +10,8 @@ from torch_geometric.data import HeteroData
 
 from idgnn import HeteroIDGNN, reachable, snapshot
 from idgnn.identity.cost import TooLargeError
-from idgnn.models.hetero_linear import grouped_linear, grouped_linear_plain
-from idgnn.models.hetero_ranking import RankHead, best_candidates, ranking_loss
-from tests.models.hetero_small import ROOTS, races
+from idgnn.models.hetero.ranking import RankHead
+from tests.models.hetero.races import ROOTS, races
 
 pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 PAIRS = (("circuit", torch.tensor([0, 1, 2, 0])), ("driver", ROOTS))
@@ -112,33 +111,6 @@ def test_it_learns_which_circuits_a_driver_has_raced_on():
         loss.backward()
         optimizer.step()
     assert ((head(model.run(ready)) > 0) == label).all()
-
-
-def test_ranking():
-    score, root = torch.tensor([0.1, 0.7, 0.2, 0.2, 0.9]), torch.tensor([5, 5, 8, 8, 2])
-    candidate, positive = torch.tensor([0, 1, 4, 3, 7]), torch.tensor([False, True, True, True, True])
-    roots, found = best_candidates(score, root, candidate, 3)
-    assert roots.tolist() == [2, 5, 8]
-    assert found.tolist() == [[7, -1, -1], [1, 0, -1], [3, 4, -1]]
-    expected = [torch.softmax(score[:2], 0)[1].log(), torch.tensor(0.5).log(), torch.tensor(0.5).log(), torch.zeros(())]
-    torch.testing.assert_close(ranking_loss(score, root, positive), -torch.stack(expected).mean())
-    with pytest.raises(ValueError, match="no pair is positive"):
-        ranking_loss(score, root, torch.zeros(5, dtype=torch.bool))
-
-
-def test_grouped_linear_equals_its_plain_twin():
-    sizes = [3, 0, 4]
-    x = torch.randn(7, 2, dtype=torch.double, requires_grad=True)
-    weights = [torch.randn(5, 2, dtype=torch.double, requires_grad=True) for _ in sizes]
-    out, plain = grouped_linear(x, weights, sizes), grouped_linear_plain(x, weights, sizes)
-    torch.testing.assert_close(out, plain)
-    for create_graph in (False, True):
-        found = [
-            torch.autograd.grad(y.square().sum(), [x, *weights], retain_graph=True, create_graph=create_graph)
-            for y in (out, plain)
-        ]
-        torch.testing.assert_close(found[0], found[1])
-    assert torch.autograd.gradgradcheck(lambda x, *w: grouped_linear(x, w, sizes), (x, *weights))
 
 
 def test_half_precision_by_autocast():

@@ -23,7 +23,7 @@ from torch_geometric.nn import (
 )
 
 from idgnn import identity_aware, identity_graph
-from tests.models.hetero_small import ROOTS, races
+from tests.models.hetero.races import ROOTS, races
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning"),

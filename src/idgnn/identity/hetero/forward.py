@@ -15,7 +15,7 @@ from torch import Tensor
 
 from idgnn.identity.adjacency import Adjacency, IndexedGraph, group_edges, groups
 from idgnn.identity.cone import CHUNK, ChangedEdges, Cone, cut
-from idgnn.identity.hetero_types import TypedGraph
+from idgnn.identity.hetero.types import TypedGraph
 from idgnn.identity.queries import Queries
 
 # Entries of the table of colors and nodes that a search marks.

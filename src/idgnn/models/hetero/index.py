@@ -14,16 +14,16 @@ from idgnn.identity.checks import check_dtype
 from idgnn.identity.cone import ChangedEdges, Cone, cones, join
 from idgnn.identity.cost import check_room
 from idgnn.identity.cycle_features import cycle_features
-from idgnn.identity.hetero_forward import ForwardSearch
-from idgnn.identity.hetero_graph import typed_queries
-from idgnn.identity.hetero_queries import TypedQueries, TypedQuerySpec, as_typed_queries
-from idgnn.identity.hetero_schedule import TypedSchedule, Way, typed_schedule
-from idgnn.identity.hetero_types import TypedGraph
+from idgnn.identity.hetero.forward import ForwardSearch
+from idgnn.identity.hetero.graph import typed_queries
+from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec, as_typed_queries
+from idgnn.identity.hetero.schedule import TypedSchedule, Way, typed_schedule
+from idgnn.identity.hetero.types import TypedGraph
 from idgnn.identity.queries import Queries
-from idgnn.identity.schedule import make_schedule, plain_schedule
+from idgnn.identity.schedule_builder import make_schedule, plain_schedule
 
 if TYPE_CHECKING:
-    from idgnn.models.hetero_idgnn import HeteroIDGNN
+    from idgnn.models.hetero.idgnn import HeteroIDGNN
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,9 @@ from torch.nn.parameter import is_lazy
 from torch_geometric.nn import HANConv, HeteroConv, HGTConv, MessagePassing
 from torch_geometric.nn.module_dict import ModuleDict
 
-from idgnn.identity.hetero_graph import HeteroIdentityGraph, TypedRows, typed_queries
-from idgnn.identity.hetero_queries import TypedQuerySpec
+from idgnn.identity.hetero.graph import HeteroIdentityGraph, TypedRows, typed_queries
+from idgnn.identity.hetero.queries import TypedQuerySpec
 from idgnn.layers.eager import eager
-from idgnn.models.identity_aware import Wrapped, copied, hold
 from idgnn.models.wrapping.calls import ColoredRows, Context
 from idgnn.models.wrapping.color_map import ColorMap, source_channels
 from idgnn.models.wrapping.hetero_arguments import HeteroCall, TypedPlan
@@ -25,6 +24,7 @@ from idgnn.models.wrapping.hetero_hooks import AllTypesHooks, EdgeTypeHooks, sou
 from idgnn.models.wrapping.hetero_verify import verify_types
 from idgnn.models.wrapping.refusals import check_trace
 from idgnn.models.wrapping.trace import trace, trial
+from idgnn.models.wrapping.wrapped import Wrapped, copied, hold
 
 
 class HeteroIdentityAwareModel(Wrapped):

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, HeteroData
 
-from idgnn.identity.hetero_queries import TypedQueries, TypedQuerySpec, as_typed_queries
-from idgnn.identity.hetero_types import EdgeType, TypedGraph
+from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec, as_typed_queries
+from idgnn.identity.hetero.types import EdgeType, TypedGraph
 
 if TYPE_CHECKING:
-    from idgnn.identity.hetero_graph import HeteroIdentityGraph
+    from idgnn.identity.hetero.graph import HeteroIdentityGraph
 
 
 def snapshot(data: HeteroData, time: float, *, time_attr: str = "time", strict: bool = False) -> HeteroData:
@@ -107,7 +107,7 @@ def timed_identity_graph(
 
     It has a copy of the plain rows for each different time, so ask for queries of few times at once.
     """
-    from idgnn.identity.hetero_graph import hetero_identity_graph  # which needs none of this
+    from idgnn.identity.hetero.graph import hetero_identity_graph  # which needs none of this
 
     typed = TypedGraph.of_data(data)
     asked = as_typed_queries(queries, typed.schema, typed.size, typed.edge_index.device)

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from idgnn.identity.adjacency import IndexedGraph, distinct
-from idgnn.identity.hetero_types import TypedGraph
+from idgnn.identity.hetero.types import TypedGraph
 from idgnn.identity.schedule import Messages, Round, Schedule, all_messages, group_messages
 
 _ALL_SLOTS = "slots of all messages"  # in the cache of a graph

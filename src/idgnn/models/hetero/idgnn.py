@@ -13,12 +13,12 @@ from torch_geometric.nn.module_dict import ModuleDict
 from idgnn.choices import CycleScale, Identity
 from idgnn.identity.checks import check_num_layers, check_whole
 from idgnn.identity.cycle_features import check_scale
-from idgnn.identity.hetero_queries import TypedQueries, TypedQuerySpec, as_typed_queries
-from idgnn.identity.hetero_time import alive, check_alive, check_times, snapshot, snapshots
-from idgnn.identity.hetero_types import Schema, TypedGraph
+from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec, as_typed_queries
+from idgnn.identity.hetero.time import alive, check_alive, check_times, snapshot, snapshots
+from idgnn.identity.hetero.types import Schema, TypedGraph
 from idgnn.layers.eager import eager
-from idgnn.models.hetero_index import HeteroIndex, HeteroPrepared, Start
-from idgnn.models.hetero_layer import HeteroLayer
+from idgnn.models.hetero.index import HeteroIndex, HeteroPrepared, Start
+from idgnn.models.hetero.layer import HeteroLayer
 from idgnn.models.saving import Saved
 
 HeteroAggregation = Literal["mean", "sum"]
@@ -27,7 +27,7 @@ EdgeTypeSum = Literal["sum", "attention"]
 
 class HeteroIDGNN(Saved, nn.Module):
     r"""An encoder of heterogeneous graphs: a linear layer for each node type, `num_layers` rounds of
-    :class:`idgnn.models.hetero_layer.HeteroLayer`, and a last linear layer.
+    :class:`idgnn.models.hetero.layer.HeteroLayer`, and a last linear layer.
 
     A node type without features starts from a vector that is learned, the same for all of its nodes; one that is in
     `num_embeddings` has a learned vector for each node besides, which new nodes do not have.
@@ -295,7 +295,7 @@ class HeteroIDGNN(Saved, nn.Module):
         States without a color are computed once for all nodes and kept; those with one are computed for as many queries
         at a time as the memory allows: bytes, or a size such as `"4GiB"`; `None` is half of what is free.
         """
-        from idgnn.models.hetero_embedding import embed  # which needs to know what this is
+        from idgnn.models.hetero.embedding import embed  # which needs to know what this is
 
         return embed(
             self, data if isinstance(data, HeteroIndex) else HeteroIndex(self, data), queries, memory, progress

@@ -1,0 +1,1 @@
+"""Heterogeneous graphs: typed queries, identity graphs, schedules, counts and snapshots."""
