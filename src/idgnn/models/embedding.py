@@ -44,7 +44,7 @@ _SHARE = 0.5
 _EDGE_BYTES = 80
 # Bytes of a chunk on a CPU, whose cache a larger one exceeds. Layers that sum take less at once: GIN on Gowalla's
 # training graph (K = 3, width 64, one thread) took 4.1 s with 2^26, 5.5 s with 2^28 and 4.6 s with 2^25. Where rows
-# share blocks of messages, every chunk looks its blocks up among all: SAGE and GAT took twice as long or more with 2^26.
+# share blocks of messages, every chunk looks them up among all: SAGE and GAT took twice as long or more with 2^26.
 CPU_CHUNK, _CPU_CHUNK_OF_SUMS = 2**28, 2**26
 _UNITS = {"": 1} | {
     f"{letter}{binary}": (1024 if binary else 1000) ** power
