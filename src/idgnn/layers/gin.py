@@ -56,7 +56,7 @@ class IdentityGIN(LinearSumOperator):
 
     def finish(self, total: Tensor) -> Tensor:
         """The rest of the MLP."""
-        return self.lin_out((total + self.lin.bias).relu())
+        return self.lin_out((total + self.lin.bias).relu_())
 
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """As every layer that sums; but W may act on sums or on summands, is applied to whichever are fewer,
