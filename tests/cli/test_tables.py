@@ -111,6 +111,15 @@ def test_train_and_predict_a_number(folder, capsys):
     assert set(row) == {"user", "day", "visits"}
 
 
+def test_queries_without_rows_are_refused(folder, capsys):
+    train(folder, "--task", "entity-regression", "--epochs", "1")
+    (folder / "ask.csv").write_text("user,day\n")
+    given = ["--tables", str(folder), "--queries", str(folder / "ask.csv"), "--output", str(folder / "out.csv")]
+    with pytest.raises(SystemExit):
+        main(["predict", str(run_of(folder)), *given])
+    assert "there are no queries to answer" in capsys.readouterr().err and not (folder / "out.csv").exists()
+
+
 def test_inspect_prints_schema_reach_and_cost(folder, capsys):
     main(["inspect", "--tables", str(folder)])
     out = capsys.readouterr().out
@@ -128,6 +137,9 @@ def test_inspect_prints_schema_reach_and_cost(folder, capsys):
         (["--task", "recommendation", "--target", "count"], "is of the kind entity-regression"),
         (["--task", "node-classification"], "--tables is for the tasks"),
         (["ENZYMES", "--task", "recommendation"], "beside a dataset"),
+        (["--task", "recommendation", "--class-weights", "balanced"], "--class-weights has no effect with --tables"),
+        (["--task", "recommendation", "--conv", "gin", "--batch-size", "4"], "--conv, --batch-size has no effect"),
+        (["--task", "recommendation", "--window-years", "-1"], "window_years is -1.0, expected more than 0 years"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_a_sentence(folder, capsys, arguments, message):
@@ -157,6 +169,8 @@ def test_a_task_for_tables_without_tables(capsys):
         ('item_table = "items"\n', "", "item_table belongs to a recommendation"),
         ('time = "day"\ntarget = "items"', 'target = "items"', "has no time"),
         ("k = 2", "depth = 2", "has 'depth', expected some of"),
+        ("k = 2", "k = 0", "k is 0, expected"),
+        ("k = 2", 'upto = { tst = "2003-01-01" }', "upto names 'tst', expected some of train, valid, test"),
         ("[next]", "[next", "is not a file of tasks in TOML"),
     ],
 )

@@ -32,7 +32,8 @@ class NewGraphs:
     files: tyro.conf.OmitArgPrefixes[NewFiles] = field(default_factory=NewFiles)
     pairs: File = None
     """For networks that look at pairs: a table with the columns source, target and, if there are many graphs, graph.
-    Answers come graph by graph. They depend on which node is the source, in undirected graphs too."""
+    Answers come graph by graph. They may depend on which node is the source, in undirected graphs too; by default links
+    of undirected graphs do not."""
     tables: Folder = None
     """For networks that were trained on tables: a folder of the same tables, in place of graphs."""
     queries: File = None

@@ -144,6 +144,7 @@ def relational_settings(
     identity: Identity,
     layers: int | None,
     width: int | None,
+    dropout: float,
     epochs: int,
     lr: float,
     weight_decay: float,
@@ -151,13 +152,14 @@ def relational_settings(
     window_years: float | None,
     seed: int,
 ) -> RelationalSettings:
-    """The settings of a run from the options of `idgnn train`; those that tables have no use for are left out."""
+    """The settings of a run from the options of `idgnn train`."""
     from idgnn.training.relational import RelationalSettings
 
     return RelationalSettings(
         identity=identity,
         num_layers=layers or 4,
         hidden_channels=width or 64,
+        dropout=dropout,
         window_years=window_years,
         epochs=epochs,
         lr=lr,

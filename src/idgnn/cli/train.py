@@ -6,7 +6,7 @@ import re
 import secrets
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
@@ -28,6 +28,9 @@ Flat = tyro.conf.OmitArgPrefixes
 AnyTask = Literal[TaskName, RelationalKind]
 LONGEST_NAME = 150  # of a folder, without seed and time; file systems take 255
 NOT_IN_NAMES = ("conv", "identity", "device", "workers", "compile", "cuda_graphs")  # there already, or no matter
+
+
+_USED_WITH_TABLES = ("identity", "layers", "width", "dropout", "epochs", "lr", "weight_decay", "keep")
 
 
 @dataclass(frozen=True)
@@ -116,12 +119,16 @@ class Train:
             raise ValueError(f"--tables is for the tasks {', '.join(kinds)}, but --task is {self.task}.")
         if self.dataset is not None or self.files != OwnFiles():
             raise ValueError("--tables was given beside a dataset or files of graphs. Leave one of them out.")
+        if self.resume is not None or self.track is not None:
+            raise ValueError("--resume and --track are for runs on graphs, not on --tables. Leave them out.")
+        self._check_unused()
         model, training, window = self.model, self.training, self.table_files.window_years
         settings = [
             relational_settings(
                 model.identity,
                 model.layers,
                 model.width,
+                model.dropout,
                 training.epochs,
                 training.lr,
                 training.weight_decay,
@@ -134,6 +141,22 @@ class Train:
         parts = [self.table_files.tables.resolve().name, self.table_files.target or self.task, model.identity]
         folders = [_unique(self.runs, parts, seed) for seed in self.seeds]
         train_tables(self.table_files, self.task, settings, folders)  # type: ignore[arg-type]
+
+    def _check_unused(self) -> None:
+        """Refuses options that a network over tables has no use for: a result would look as if they mattered."""
+        given = ((self.model, ModelSettings()), (self.training, TrainOptions()))
+        given += ((self.task_details, TaskOptions()), (self.selection, Selection()))
+        unused = [
+            f"--{each.name.replace('_', '-')}"
+            for values, default in given
+            for each in fields(values)
+            if each.name not in _USED_WITH_TABLES and getattr(values, each.name) != getattr(default, each.name)
+        ]
+        if unused:
+            used = ", ".join(f"--{name.replace('_', '-')}" for name in _USED_WITH_TABLES)
+            raise ValueError(
+                f"{', '.join(unused)} has no effect with --tables. Leave it out; networks over tables take {used}."
+            )
 
     def _train(self, settings: RunSettings, folder: Path, first: bool) -> Run:
         from idgnn.cli.training_display import TrainingProgress

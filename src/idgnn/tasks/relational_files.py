@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
 
-from idgnn.choices import RelationalKind
+from idgnn.choices import RelationalKind, check_counts
 from idgnn.graphs.relational.columns import Codes, find_codes, left_out
 from idgnn.graphs.relational.graph import to_graph
 from idgnn.graphs.relational.schema import SCHEMA_FILE, TableSchema, read_schema
@@ -40,6 +40,12 @@ class TaskFile:
     upto: Mapping[str, str] | None = None
     """For `valid` and `test`: the time at which the data that their queries see ends."""
     k: int = 10
+
+    def __post_init__(self) -> None:
+        check_counts(self, ("k",))
+        parts = ("train", "valid", "test")
+        if unknown := [part for part in self.upto or {} if part not in parts]:
+            raise ValueError(f"upto names {', '.join(map(repr, unknown))}, expected some of {', '.join(parts)}.")
 
     @property
     def columns(self) -> TaskColumns:

@@ -16,6 +16,7 @@ from idgnn.graphs.relational.graph import aged_channels, aged_snapshot
 from idgnn.graphs.relational.task_tables import TimedQueries
 from idgnn.graphs.relational.times import YEAR
 from idgnn.models.relational_predictor import Moment, RelationalPredictor
+from idgnn.models.settings import check_dropout
 from idgnn.tasks.relational import Ranking, RelationalProblem
 
 
@@ -45,6 +46,11 @@ class RelationalSettings:
     def __post_init__(self) -> None:
         check_choices(self)
         check_counts(self, ("num_layers", "hidden_channels", "epochs", "snapshots_per_step"))
+        check_dropout(self.dropout)
+        for name in ("window_years", "train_years"):
+            years = getattr(self, name)
+            if years is not None and not years > 0:
+                raise ValueError(f"{name} is {years}, expected more than 0 years, or None for all.")
 
     as_dict = asdict
 
@@ -132,6 +138,8 @@ def predict_relational(
     model: RelationalPredictor, moments: Moments, queries: TimedQueries, seen_until: Tensor
 ) -> Tensor:
     """The outputs for queries, `[queries, 1]`, or the scores of all items, `[queries, items]`."""
+    if not len(queries):
+        raise ValueError("there are no queries to answer: the table of queries has no rows. Give at least one.")
     model.eval()
     found: list[Tensor] = []
     order: list[Tensor] = []

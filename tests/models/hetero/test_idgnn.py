@@ -44,6 +44,10 @@ def test_second_weights_are_those_of_the_root_type():
     assert some.layers[0].weight_colored.size(0) == 1 and every.layers[0].weight_colored.size(0) == 6
     with pytest.raises(ValueError, match="made with another root type"):
         some(data, "race")
+    last = data["race"].x.size(0)
+    data["race"].x = torch.cat([data["race"].x, data["race"].x[:1]])  # without edges: it sends no message
+    with pytest.raises(ValueError, match="made with another root type"):
+        some(data, ("race", torch.tensor([last])))
 
 
 def test_an_index_is_made_once_and_used_again():

@@ -20,6 +20,7 @@ from idgnn.layers.eager import eager
 from idgnn.models.hetero.index import HeteroIndex, HeteroPrepared, Start
 from idgnn.models.hetero.layer import HeteroLayer
 from idgnn.models.saving import Saved
+from idgnn.models.settings import check_dropout
 
 HeteroAggregation = Literal["mean", "sum"]
 EdgeTypeSum = Literal["sum", "attention"]
@@ -109,6 +110,7 @@ class HeteroIDGNN(Saved, nn.Module):
             if value not in choices:
                 raise ValueError(f"{name} is {value!r}, expected one of {', '.join(map(repr, choices))}.")
         check_num_layers(num_layers)
+        check_dropout(dropout)
         check_scale(cycle_scale)
         if cycle_scale == "standardized":
             raise ValueError("cycle_scale is 'standardized', expected 'log', 'counts' or 'walk' here.")

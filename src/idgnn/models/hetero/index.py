@@ -62,6 +62,7 @@ class HeteroIndex:
         self.typed = TypedGraph.of_data(data)
         model.check_types(self.typed)
         self.num_layers, self.identity, self.sums = model.num_layers, model.identity, not model.attention
+        self.root = model.root
         self.graph = IndexedGraph(self.typed.edge_index, self.typed.total)
         self.weight = None if model.aggr == "sum" else _means(self.typed, model.dtype)
         self.x = {kind: _features(model, data, kind) for kind in data.node_types}
@@ -81,7 +82,14 @@ class HeteroIndex:
     def queries(self, queries: TypedQuerySpec | TypedQueries) -> TypedQueries:
         """Queries that were checked; of ID-GNN-Full also whether the color can arrive."""
         if self.identity == "full":
-            return typed_queries(self.typed, queries, self.num_layers)
+            asked = typed_queries(self.typed, queries, self.num_layers)
+            if self.root not in (None, asked.root):
+                raise ValueError(
+                    f"the queries color nodes of type {asked.root!r}, but the network was made with another root type, "
+                    f"{self.root!r}: edge types that leave {asked.root!r} have no second weights. Make it with "
+                    "root=None, or with the type that is colored."
+                )
+            return asked
         return as_typed_queries(queries, self.typed.schema, self.typed.size, self.device)
 
     def prepare(self, queries: TypedQuerySpec | TypedQueries, gradients: bool = True) -> HeteroPrepared:

@@ -72,13 +72,7 @@ class HeteroLayer(nn.Module):
         """The weights of a kind of message: edge type e, or E + e for colored ones."""
         if kind < self.num_edge_types or self.weight_colored is None:
             return self.weight[kind % self.num_edge_types]
-        place = self.place.get(kind - self.num_edge_types)
-        if place is None:
-            raise ValueError(
-                "a colored node sends messages of an edge type that has no second weights: the network was made with "
-                "another root type. Make it with root=None, or with the type that is colored."
-            )
-        return self.weight_colored[place]
+        return self.weight_colored[self.place[kind - self.num_edge_types]]
 
     def forward(
         self,
