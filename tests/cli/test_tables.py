@@ -111,13 +111,21 @@ def test_train_and_predict_a_number(folder, capsys):
     assert set(row) == {"user", "day", "visits"}
 
 
-def test_queries_without_rows_are_refused(folder, capsys):
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("", "there are no queries to answer"),
+        ("u1,2031-01-01\n", "asks about 2031-01-01, more than a year in the future of the data"),
+        ("u1,1999-01-01\n", "nothing was known before"),
+    ],
+)
+def test_queries_that_cannot_be_answered_are_refused(folder, capsys, rows, message):
     train(folder, "--task", "entity-regression", "--epochs", "1")
-    (folder / "ask.csv").write_text("user,day\n")
+    (folder / "ask.csv").write_text("user,day\n" + rows)
     given = ["--tables", str(folder), "--queries", str(folder / "ask.csv"), "--output", str(folder / "out.csv")]
     with pytest.raises(SystemExit):
         main(["predict", str(run_of(folder)), *given])
-    assert "there are no queries to answer" in capsys.readouterr().err and not (folder / "out.csv").exists()
+    assert message in capsys.readouterr().err and not (folder / "out.csv").exists()
 
 
 def test_inspect_prints_schema_reach_and_cost(folder, capsys):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from idgnn.graphs.relational.columns import Codes, ColumnCode
-from idgnn.graphs.relational.graph import to_graph
+from idgnn.graphs.relational.graph import check_within_data, to_graph
 from idgnn.graphs.relational.schema import TableSchema
 from idgnn.graphs.relational.tables import KeyedTable, read_tables
 from idgnn.graphs.relational.task_tables import TimedQueries, read_queries
@@ -41,7 +41,10 @@ class SavedRun:
         """A folder of tables like that of the training, what was known in it at each time, and a table of queries."""
         found = read_tables(tables, self.schema)
         asked = read_queries(queries, replace(self.task.columns, target=None), found)
-        return found, Moments(to_graph(found, self.codes), self.record["settings"]["window_years"]), asked
+        graph = to_graph(found, self.codes)
+        if not self.task.upto:  # else the network was trained to look further ahead
+            check_within_data(graph, asked.time, str(queries))
+        return found, Moments(graph, self.record["settings"]["window_years"]), asked
 
 
 def is_relational(folder: Path) -> bool:
