@@ -68,10 +68,10 @@ def make_graphs() -> tuple[list[Data], int]:
 
 
 def make_model(identity: str, classes: int) -> IDGNN:
-    """All versions have the same number of parameters."""
+    """All versions have the same number of parameters, as far as whole widths allow."""
     torch.manual_seed(0)
     plain = IDGNN(1, WIDTH, classes, LAYERS, "gcn", "none")
-    width = match_budget(lambda w: IDGNN(1, w, classes, LAYERS, "gcn", identity), plain, tolerance=0.02)
+    width = match_budget(lambda w: IDGNN(1, w, classes, LAYERS, "gcn", identity), plain, tolerance=0.05)
     return IDGNN(1, width, classes, LAYERS, "gcn", identity)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from idgnn.choices import Identity, RelationalKind
+from idgnn.choices import RelationalKind
 from idgnn.cli.arguments import File, Name
 
 if TYPE_CHECKING:
@@ -138,35 +138,6 @@ def layers_needed(graph: HeteroData) -> dict[str, dict[str, int]]:
         paths = {other: shortest_path(graph, one, other) for other in graph.node_types}
         found[one] = {other: len(path) for other, path in paths.items() if path is not None}
     return found
-
-
-def relational_settings(
-    identity: Identity,
-    layers: int | None,
-    width: int | None,
-    dropout: float,
-    epochs: int,
-    lr: float,
-    weight_decay: float,
-    keep: Any,
-    window_years: float | None,
-    seed: int,
-) -> RelationalSettings:
-    """The settings of a run from the options of `idgnn train`."""
-    from idgnn.training.relational import RelationalSettings
-
-    return RelationalSettings(
-        identity=identity,
-        num_layers=layers or 4,
-        hidden_channels=width or 64,
-        dropout=dropout,
-        window_years=window_years,
-        epochs=epochs,
-        lr=lr,
-        weight_decay=weight_decay,
-        select=keep,
-        seed=seed,
-    )
 
 
 def _cost_table(graph: HeteroData, seconds: float) -> Any:

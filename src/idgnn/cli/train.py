@@ -109,7 +109,8 @@ class Train:
 
     def _train_tables(self) -> None:
         """Trains on a folder of tables."""
-        from idgnn.cli.tables import relational_settings, train_tables
+        from idgnn.cli.tables import train_tables
+        from idgnn.training.relational import RelationalSettings
 
         self._check_seeds()
         kinds = get_args(RelationalKind)
@@ -122,19 +123,19 @@ class Train:
         if self.resume is not None or self.track is not None:
             raise ValueError("--resume and --track are for runs on graphs, not on --tables. Leave them out.")
         self._check_unused()
-        model, training, window = self.model, self.training, self.table_files.window_years
+        model, training = self.model, self.training
         settings = [
-            relational_settings(
-                model.identity,
-                model.layers,
-                model.width,
-                model.dropout,
-                training.epochs,
-                training.lr,
-                training.weight_decay,
-                training.keep,
-                window,
-                seed,
+            RelationalSettings(
+                identity=model.identity,
+                num_layers=model.layers or 4,
+                hidden_channels=model.width or 64,
+                dropout=model.dropout,
+                window_years=self.table_files.window_years,
+                epochs=training.epochs,
+                lr=training.lr,
+                weight_decay=training.weight_decay,
+                select=training.keep,
+                seed=seed,
             )
             for seed in self.seeds
         ]

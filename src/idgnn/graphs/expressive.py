@@ -33,12 +33,6 @@ def read_counting(folder: Path) -> list[Data]:
     ]
 
 
-def pattern_names(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of the columns of `node_counts` and of `graph_counts`, as the file has them."""
-    arrays = _arrays(folder / "counting.npz")
-    return tuple(map(str, arrays["node_y_names"])), tuple(map(str, arrays["graph_y_names"]))
-
-
 def read_zinc(folder: Path) -> list[Data]:
     """Molecules: `x` bool `[atoms, 28]` and `edge_attr` bool `[2 * bonds, 3]` one-hot, `y` `[1]` the constrained
     solubility."""

@@ -8,9 +8,8 @@ import torch
 from torch import nn
 from torch_geometric.data import HeteroData
 
-from idgnn import HeteroIDGNN, reachable, snapshot
+from idgnn import HeteroIDGNN, PairHead, reachable, snapshot
 from idgnn.identity.cost import TooLargeError
-from idgnn.models.hetero.ranking import RankHead
 from tests.models.hetero.races import ROOTS, races
 
 pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
@@ -105,16 +104,16 @@ def test_it_learns_which_circuits_a_driver_has_raced_on():
     assert 0 < int(label.sum()) < 15
     queries = (("circuit", circuits), ("driver", drivers))
     model = HeteroIDGNN.for_data(data, 16, 16, num_layers=3, root="driver")
-    head = RankHead(model.pair_channels)
+    head = PairHead(model.pair_channels, 1, None)
     optimizer = torch.optim.Adam([*model.parameters(), *head.parameters()], lr=0.02)
     ready = model.prepare(data, queries)
     for _ in range(60):
         optimizer.zero_grad()
-        score = head(model.run(ready))
+        score = head(model.run(ready)).squeeze(-1)
         loss = nn.functional.binary_cross_entropy_with_logits(score, label.float())
         loss.backward()
         optimizer.step()
-    assert ((head(model.run(ready)) > 0) == label).all()
+    assert ((head(model.run(ready)).squeeze(-1) > 0) == label).all()
 
 
 def test_half_precision_by_autocast():

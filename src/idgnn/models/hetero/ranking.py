@@ -1,30 +1,13 @@
-"""Ranking: a score for each pair of a candidate and a root, its loss, and the best candidates of each root."""
+"""Ranking by scores of pairs of a candidate and a root: the loss, and the best candidates of each root.
+
+Scores come from a :class:`idgnn.PairHead` with one output.
+"""
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.utils import softmax
-
-
-class RankHead(nn.Module):
-    """Scores pairs by their embeddings: `[pairs, in_channels]` to `[pairs]`.
-
-    Args:
-        in_channels: Width of what the encoder gives for a pair, :attr:`idgnn.HeteroIDGNN.pair_channels`.
-        hidden_channels: Width of the hidden layer; `None` for one linear layer alone.
-    """
-
-    def __init__(self, in_channels: int, hidden_channels: int | None = None) -> None:
-        super().__init__()
-        if hidden_channels is None:
-            self.mlp = nn.Sequential(nn.Linear(in_channels, 1))
-        else:
-            self.mlp = nn.Sequential(nn.Linear(in_channels, hidden_channels), nn.ReLU(), nn.Linear(hidden_channels, 1))
-
-    def forward(self, pairs: Tensor) -> Tensor:
-        """`[pairs, in_channels]` to `[pairs]`."""
-        return self.mlp(pairs).squeeze(-1)
 
 
 def ranking_loss(score: Tensor, root: Tensor, positive: Tensor) -> Tensor:

@@ -77,6 +77,11 @@ class Context:
     trim: Trim | None = None
 
 
+class CapturedError(Exception):
+    """Ends a run of a layer whose arguments of `propagate` are known. Raised and caught in one thread; a layer that
+    catches it itself merely runs on."""
+
+
 @dataclass
 class Captured:
     """What a layer gave to `propagate` and what `edge_update` received, call by call."""
@@ -100,6 +105,16 @@ class Frame:
     num_propagate: int = 0
     num_edge_update: int = 0
     late: dict[str, Tensor] | None = None  # messages' inputs that are replaced after they were lifted to the edges
+
+    def records_propagate(self, edge_index: Any, kwargs: dict[str, Any]) -> bool:
+        """Counts a call of `propagate`; whether its arguments were recorded, and nothing is to be replaced in it."""
+        self.num_propagate += 1
+        if self.recording is None:
+            return False
+        self.recording.propagate.append((edge_index, kwargs))
+        if self.num_propagate == self.recording.limit:
+            raise CapturedError
+        return True
 
 
 class _Local(threading.local):

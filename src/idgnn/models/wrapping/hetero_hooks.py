@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from torch_geometric.nn import HANConv, HGTConv, MessagePassing
 from torch_geometric.nn.module_dict import ModuleDict
 
-from idgnn.models.wrapping.calls import Captured, Frame
+from idgnn.models.wrapping.calls import Captured, CapturedError, Frame
 from idgnn.models.wrapping.color_map import ColorMap
 from idgnn.models.wrapping.hetero_calls import HeteroCalls, TypedContext
-from idgnn.models.wrapping.hooks import CapturedError, InstalledHooks, LayerHooks
+from idgnn.models.wrapping.hooks import InstalledHooks, LayerHooks
 from idgnn.models.wrapping.layer_call import sent_names
 
 
@@ -100,13 +100,7 @@ class AllTypesHooks(InstalledHooks):
         frame = self.calls.frame(layer)
         if frame is None:
             return None
-        frame.num_propagate += 1
-        if frame.recording is not None:
-            frame.recording.propagate.append((edge_index, kwargs))
-            if frame.num_propagate == frame.recording.limit:
-                raise CapturedError
-            return None
-        if frame.captured is None:
+        if frame.records_propagate(edge_index, kwargs) or frame.captured is None:
             return None
         _, seen = frame.captured.propagate[frame.num_propagate - 1]
         changed = dict(kwargs)
@@ -129,11 +123,6 @@ def set_width(color: ColorMap, source: Any) -> None:
     if isinstance(source, Tensor) and source.is_floating_point():
         follow = color.follows_input and not torch.is_autocast_enabled(source.device.type)
         color.set_channels(source.size(-1), source.device, source.dtype if follow else color.delta.dtype)
-
-
-def takes_all_types(layer: MessagePassing) -> bool:
-    """Whether a layer takes all node types at once, as HGTConv and HANConv do."""
-    return source_types(layer) is not None
 
 
 def source_types(layer: MessagePassing) -> list[str] | None:

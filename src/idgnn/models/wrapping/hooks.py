@@ -24,7 +24,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
-from idgnn.models.wrapping.calls import Calls, Captured, ColoredRows, Frame, Trim, is_edges
+from idgnn.models.wrapping.calls import Calls, Captured, CapturedError, ColoredRows, Frame, Trim, is_edges
 from idgnn.models.wrapping.color_map import ColorMap
 from idgnn.models.wrapping.examine import examine
 from idgnn.models.wrapping.layer_call import LayerCall, Route, requested, rows_call, sent_names
@@ -161,13 +161,7 @@ class LayerHooks(InstalledHooks):
                     "colored. Call the layer itself."
                 )
             return None
-        frame.num_propagate += 1
-        if frame.recording is not None:
-            frame.recording.propagate.append((edge_index, kwargs))
-            if frame.num_propagate == frame.recording.limit:
-                raise CapturedError
-            return None
-        if frame.captured is None:
+        if frame.records_propagate(edge_index, kwargs) or frame.captured is None:
             return None
         if isinstance(edge_index, EdgeIndex):
             edge_index = edge_index.as_tensor()
@@ -271,11 +265,6 @@ def remove_hooks(module: nn.Module) -> None:
                 if isinstance(owner := getattr(hook, "__self__", None), InstalledHooks):
                     for handle in owner.handles:
                         handle.remove()
-
-
-class CapturedError(Exception):
-    """Ends a run of a layer whose arguments of `propagate` are known. Raised and caught in one thread; a layer that
-    catches it itself merely runs on."""
 
 
 def _source(value: Any) -> Any:
