@@ -15,14 +15,16 @@ from idgnn.identity.adjacency import IndexedGraph, groups
 from idgnn.identity.checks import check_graph, check_num_layers, edges_of
 from idgnn.identity.cone import cones
 from idgnn.identity.queries import Queries, as_queries
+from idgnn.identity.two_colors import count_rows
 
 if TYPE_CHECKING:
     from idgnn.identity.hetero.queries import TypedQuerySpec
 
 # A forward pass of width 64 on a star of 10,000 nodes took up to about 7 times the bytes of the identity graph.
 _WORKING = 8
-# An edge holds two row ids and the id of the edge it copies; a row the id of its node, the arrival and the color.
-EDGE_BYTES, ROW_BYTES = 24, 17
+# An edge holds two row ids and the id of the edge it copies; a row the id of its node, the arrival and the color, and
+# where there are two colors, the row that it was before.
+EDGE_BYTES, ROW_BYTES, BEFORE_BYTES = 24, 17, 8
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def _distinct_neighbors(graph: IndexedGraph) -> Tensor:
 
 def check_identity_graph_fits(data: Data, graph: IndexedGraph, num_layers: int, queries: Queries) -> None:
     """Refuses an identity graph that would not fit into the memory that is free."""
-    each = _row_bytes(data) + graph.into.degree * _edge_bytes(data)  # bytes of a row of each node
+    each = _row_bytes(data, queries) + graph.into.degree * _edge_bytes(data)  # bytes of a row of each node
     running = _running_cost(data, graph, num_layers, queries)
     _check_fits(graph, num_layers, queries, each, ((cost, cost.bytes) for cost in running), "")
 
@@ -122,12 +124,7 @@ def check_schedule_fits(graph: IndexedGraph, num_layers: int, queries: Queries, 
     each = _WORKING * (ROW_BYTES + graph.into.degree * EDGE_BYTES)
 
     def running() -> Iterator[tuple[IdentityCost, float]]:
-        rows, edges = graph.num_nodes, graph.into.edge.numel()
-        for cone in cones(graph, num_layers, queries):
-            received = graph.into.degree_of(cone.node)
-            if exchange:
-                received = torch.minimum(received, torch.bincount(cone.color_number)[cone.color_number])
-            rows, edges = rows + cone.key.numel(), edges + int(received.sum())
+        for rows, edges in _counts(graph, num_layers, queries, exchange):
             cost = IdentityCost(rows, edges, rows * ROW_BYTES + edges * EDGE_BYTES)
             yield cost, _WORKING * cost.bytes
 
@@ -145,10 +142,7 @@ def _check_fits(
 ) -> None:
     """Compares the cost with the memory that is free: first a bound, from the bytes of a row of each node."""
     free = free_memory(graph.into.edge.device)
-    # Every walk from a color, and every walk to a query, is counted as if it led to a row of its own.
-    ahead = graph.out.walk_sums(each, num_layers // 2)[torch.unique(queries.color)]
-    behind = graph.into.walk_sums(each, (num_layers - 1) // 2)[queries.node]
-    if float(each.sum() + ahead.sum() + behind.sum()) <= free:
+    if float(each.sum()) + _bound(graph, num_layers, queries, each) <= free:
         return
     cost, needed, enough = IdentityCost(0, 0, 0), 0.0, ""
     for cost, needed in running:  # noqa: B007
@@ -156,12 +150,28 @@ def _check_fits(
             enough = "more than "
             break
     if needed > free:
+        two = queries.second is not None
+        fewer = "fewer second nodes (second='neighbors'; --second neighbors), one color, " if two else ""
         raise TooLargeError(
-            f"the identity graph would have {enough}{cost.rows:,} rows and {cost.edges:,} edges and take {enough}"
-            f"{readable(cost.bytes)}{working}, but {readable(free)} are free. Use fewer layers, query some of the "
-            "nodes at a time (queries=...; idgnn train --query-batch-size 1024), or use ID-GNN-Fast "
-            "(idgnn.AddCycleCounts; --identity fast), which needs no identity graph."
+            f"the identity graph {'of two colors ' if two else ''}would have {enough}{cost.rows:,} rows and "
+            f"{cost.edges:,} edges and take {enough}{readable(cost.bytes)}{working}, but {readable(free)} are free. "
+            f"Use fewer layers, {fewer}query some of the nodes at a time (queries=...; idgnn train --query-batch-size "
+            "1024), or use ID-GNN-Fast (idgnn.AddCycleCounts; --identity fast), which needs no identity graph."
         )
+
+
+def _bound(graph: IndexedGraph, num_layers: int, queries: Queries, each: Tensor) -> float:
+    """At most what all rows cost together, if a row of a node costs `each` `[num_nodes]`.
+
+    Every walk from a color, and every walk to a query, is counted as if it led to a row of its own.
+    """
+    ahead = graph.out.walk_sums(each, num_layers // 2)
+    behind = graph.into.walk_sums(each, (num_layers - 1) // 2)
+    if queries.second is None:
+        return float(ahead[torch.unique(queries.color)].sum() + behind[queries.node].sum())
+    # Of each state of a pair there may be a row under both colors, and one under the nearer color.
+    colors = sum(ahead[color[color >= 0]].sum() for color in (queries.color, queries.second))
+    return 2 * float(colors + 2 * behind[queries.node].sum())
 
 
 def check_room(rows: int, edges: int) -> None:
@@ -176,16 +186,32 @@ def check_room(rows: int, edges: int) -> None:
 
 def _running_cost(data: Data, graph: IndexedGraph, num_layers: int, queries: Queries) -> Iterator[IdentityCost]:
     """The cost of the plain rows, and after each part of the colors the cost so far."""
+    each = _row_bytes(data, queries), _edge_bytes(data)
+    for rows, edges in _counts(graph, num_layers, queries, exchange=False):
+        yield IdentityCost(rows, edges, rows * each[0] + edges * each[1])
+
+
+def _counts(graph: IndexedGraph, num_layers: int, queries: Queries, exchange: bool) -> Iterator[tuple[int, int]]:
+    """The rows, and the messages into them, after each part of the colors; plain rows are counted first.
+
+    A row receives a message from each in-neighbor; if messages are exchanged, at most one from each row of its color.
+    """
     rows, edges = graph.num_nodes, graph.into.edge.numel()
+    if queries.second is not None:
+        for found in count_rows(graph, num_layers, queries, exchange):
+            yield rows + found.rows, edges + found.edges
+        return
     for cone in cones(graph, num_layers, queries):
-        rows += cone.key.numel()
-        edges += int(graph.into.degree_of(cone.node).sum())
-        yield IdentityCost(rows, edges, rows * _row_bytes(data) + edges * _edge_bytes(data))
+        received = graph.into.degree_of(cone.node)
+        if exchange:
+            received = torch.minimum(received, torch.bincount(cone.color_number)[cone.color_number])
+        rows, edges = rows + cone.key.numel(), edges + int(received.sum())
+        yield rows, edges
 
 
-def _row_bytes(data: Data) -> int:
-    x = data.x
-    return ROW_BYTES + (0 if x is None else x[:1].numel() * x.element_size())
+def _row_bytes(data: Data, queries: Queries | None = None) -> int:
+    x, two = data.x, queries is not None and queries.second is not None
+    return ROW_BYTES + BEFORE_BYTES * two + (0 if x is None else x[:1].numel() * x.element_size())
 
 
 def _edge_bytes(data: Data) -> int:
