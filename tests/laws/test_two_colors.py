@@ -27,6 +27,7 @@ from tests.laws.networks import (
     with_plain_weights,
 )
 from tests.laws.test_batching import assert_equal_graphs
+from tests.laws.test_blocks import forced
 from tests.laws.test_identity_graph import steps
 from tests.laws.test_permutation import renamed
 
@@ -339,8 +340,6 @@ def test_pairs_with_a_direction_are_not():
 @given(data=st.data(), num_layers=st.integers(1, 4), size=st.integers(1, 3))
 def test_batches_of_roots_and_embeddings_are_brute_force(kind, data, num_layers, size):
     """With blocks of messages as well, where layers take them."""
-    from tests.laws.test_blocks import forced
-
     kind = KINDS[kind]
     graph = data.draw(kind.graphs())
     model = two_colors(kind, num_layers, second=data.draw(st.sampled_from(SECOND)))

@@ -15,7 +15,7 @@ from idgnn.identity.adjacency import IndexedGraph, groups
 from idgnn.identity.checks import check_graph, check_num_layers, edges_of
 from idgnn.identity.cone import cones
 from idgnn.identity.queries import Queries, as_queries
-from idgnn.identity.two_colors import count_rows
+from idgnn.identity.two_colors import count_rows, two_color_bound
 
 if TYPE_CHECKING:
     from idgnn.identity.hetero.queries import TypedQuerySpec
@@ -169,9 +169,7 @@ def _bound(graph: IndexedGraph, num_layers: int, queries: Queries, each: Tensor)
     behind = graph.into.walk_sums(each, (num_layers - 1) // 2)
     if queries.second is None:
         return float(ahead[torch.unique(queries.color)].sum() + behind[queries.node].sum())
-    # Of each state of a pair there may be a row under both colors, and one under the nearer color.
-    colors = sum(ahead[color[color >= 0]].sum() for color in (queries.color, queries.second))
-    return 2 * float(colors + 2 * behind[queries.node].sum())
+    return float(two_color_bound(queries, ahead, behind).sum())
 
 
 def check_room(rows: int, edges: int) -> None:

@@ -11,7 +11,6 @@ unchanged; row :math:`(r|v)` then holds exactly :math:`\mathbf{h}_{r|v}^{(K)}`.
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, overload
 
 import torch
@@ -142,8 +141,13 @@ def identity_graph(
         raise ValueError("query_time is for a HeteroData whose nodes or edges have times. Leave it out.")
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
+    return identity_graph_of(data, num_layers, as_queries(queries, num_nodes, data.edge_index.device))
+
+
+def identity_graph_of(data: Data, num_layers: int, asked: Queries, warn: bool = True) -> IdentityGraph:
+    """:func:`identity_graph` of a graph that was checked; `warn` says whether to warn of queries no color reaches."""
     edge_index = edges_of(data)
-    asked = as_queries(queries, num_nodes, edge_index.device)
+    num_nodes = data.num_nodes or 0
     indexed = IndexedGraph(edge_index, num_nodes)
     check_identity_graph_fits(data, indexed, num_layers, asked)
     cone = all_rows(indexed, num_layers, asked)
@@ -158,17 +162,10 @@ def identity_graph(
         own = torch.where(cone.before < 0, cone.node, cone.before + num_nodes)
         graph.before = torch.cat([plain, own])
     graph.plain_row, graph.plain_edge = plain, torch.arange(edge_index.size(1), device=edge_index.device)
-    graph.query_row = _answers(asked, cone)
+    graph.query_row = _answers(asked, cone, warn)
     graph.num_layers = num_layers
     carry_attributes(data, graph)
     return regroup(graph, data) if isinstance(data, Batch) else graph
-
-
-def quiet_identity_graph(data: Data, num_layers: int, queries: Tensor | None) -> IdentityGraph:
-    """:func:`identity_graph` without a word on queries that no color reaches, where it is no surprise."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnreachedColorWarning)
-        return identity_graph(data, num_layers, queries)
 
 
 class ToIdentityGraph(BaseTransform):
@@ -227,8 +224,9 @@ def _edges(graph: IndexedGraph, edge_index: Tensor, cone: Cone) -> tuple[Tensor,
     return rows, edge
 
 
-def _answers(asked: Queries, cone: Cone) -> Tensor:
+def _answers(asked: Queries, cone: Cone, warn: bool) -> Tensor:
     """The row of each query; where the color is too far away to be seen, that is the plain row."""
     position, there = cone.find(asked)
-    warn_unreached(int((~there).sum()), there.numel(), cone.num_layers, stacklevel=3)
+    if warn:
+        warn_unreached(int((~there).sum()), there.numel(), cone.num_layers, stacklevel=4)
     return torch.where(there, position + cone.num_nodes, asked.node)

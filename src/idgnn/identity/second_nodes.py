@@ -106,16 +106,21 @@ class SecondNodes:
         key, _ = ball(_both_ways(graph), start, self.radius if self.second == "ball" else 1, size)
         return key // size, key % size
 
-    def _check_fits(self, graph: IndexedGraph, nodes: Tensor) -> None:
-        """Refuses more triples than fit into the memory that is free."""
+    def most(self, graph: IndexedGraph, queries: Tensor) -> Tensor:
+        """At most how many triples answer each of nodes `[num_queries]`, pairs or triples: `[num_queries]`."""
+        if queries.dim() == 2:
+            return queries.new_full((queries.size(1),), 2 if queries.size(0) == 2 else 1)
         if self.second == "all":
             _, ptr, component = _members(graph)
-            count = ptr.diff().index_select(0, component.index_select(0, nodes)).sum()
-        else:
-            one = torch.ones_like(graph.into.degree)
-            steps = self.radius if self.second == "ball" else 1
-            walks = _both_ways(graph).walk_sums(one, steps).clamp(max=graph.num_nodes)
-            count = walks.index_select(0, nodes).sum()
+            return ptr.diff().index_select(0, component.index_select(0, queries))
+        one = torch.ones_like(graph.into.degree)
+        steps = self.radius if self.second == "ball" else 1
+        walks = _both_ways(graph).walk_sums(one, steps).clamp(max=graph.num_nodes)
+        return walks.index_select(0, queries)
+
+    def _check_fits(self, graph: IndexedGraph, nodes: Tensor) -> None:
+        """Refuses more triples than fit into the memory that is free."""
+        count = self.most(graph, nodes).sum()
         needed, free = float(count) * _TRIPLE_BYTES, free_memory(nodes.device)
         if needed > free:
             raise TooLargeError(

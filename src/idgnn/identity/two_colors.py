@@ -228,6 +228,33 @@ def count_rows(graph: IndexedGraph, num_layers: int, queries: Queries, exchange:
         yield counts()
 
 
+def two_color_bound(queries: Queries, ahead: Tensor, behind: Tensor) -> Tensor:
+    """At most the sum over the rows of each query alone, from sums over the walks that lead from and to each node.
+
+    A color has as many rows as walks lead from it or to the node that is read; a state that both colors change has two
+    rows, one of which is under the nearer color.
+    """
+    assert queries.second is not None
+    total = torch.zeros_like(behind[:1]).expand(queries.node.numel())
+    for color in (queries.color, queries.second):
+        there = color >= 0
+        total = total + there * (ahead[color.clamp(min=0)] + behind[queries.node])
+    return total
+
+
+def two_color_bounds(graph: IndexedGraph, num_layers: int, queries: Queries) -> tuple[Tensor, Tensor, Tensor]:
+    """:func:`idgnn.identity.cone.row_bounds` of queries with two colors."""
+    ahead, behind = num_layers // 2, (num_layers - 1) // 2
+    into, listed = graph.into.degree, graph.ascending[0].degree + graph.ascending[1].degree
+
+    def bound(values: Tensor) -> Tensor:
+        walks = graph.out.walk_sums(values, ahead), graph.into.walk_sums(values, behind)
+        return two_color_bound(queries, *walks)
+
+    rows = bound(torch.ones_like(into)).clamp(max=2 * max(graph.num_nodes, 1))
+    return rows, bound(listed), bound(into).clamp(max=2 * graph.into.edge.numel())
+
+
 def _states_of(graph: IndexedGraph, num_layers: int, queries: Queries, v: Tensor, w: Tensor) -> PairStates:
     """The states of the pairs that are the colors of these queries, found in one go."""
     read_first = v.index_select(0, queries.color)

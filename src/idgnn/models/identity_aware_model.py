@@ -17,14 +17,14 @@ from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
 from idgnn.choices import Color, Pool
 from idgnn.identity.adjacency import IndexedGraph
-from idgnn.identity.identity_graph import IdentityGraph, identity_graph, quiet_identity_graph
+from idgnn.identity.identity_graph import IdentityGraph, identity_graph, identity_graph_of
 from idgnn.identity.kept import Kept
 from idgnn.identity.row_graph import RowGraph
 from idgnn.identity.schedule import Messages, group_messages
 from idgnn.identity.second_nodes import SecondNodes
 from idgnn.layers.eager import eager
 from idgnn.models.inputs import Inputs, check_one_color, given
-from idgnn.models.planner import pooled, triples_of
+from idgnn.models.planner import pooled
 from idgnn.models.pooling import pool_states
 from idgnn.models.prepared import Prepared
 from idgnn.models.wrapping.arguments import ModelCall, rows_of
@@ -150,7 +150,7 @@ class IdentityAwareModel(Wrapped):
             rows = RowGraph.of(identity_graph(data, self._num_layers or 1, queries))
             return Prepared(inputs.x, edge_weight, edge_attr, rows, None)
         reading = self.second_nodes.read(IndexedGraph(inputs.edge_index, inputs.num_nodes), queries)
-        graph = quiet_identity_graph(data, self._num_layers or 1, triples_of(reading))
+        graph = identity_graph_of(data, self._num_layers or 1, reading.queries, warn=False)
         rows, pool = pooled(RowGraph.of(graph), reading.owner, reading.num_answers)
         return Prepared(inputs.x, edge_weight, edge_attr, rows, None, pool=pool)
 
@@ -294,7 +294,7 @@ class IdentityAwareModel(Wrapped):
                 check_one_color(queries)
                 return make(identity_graph(plain, num_layers=num_layers, queries=queries))
             reading = self.second_nodes.read(IndexedGraph(call.edge_index.long(), call.num_nodes), queries)
-            plan = make(quiet_identity_graph(plain, num_layers, triples_of(reading)))
+            plan = make(identity_graph_of(plain, num_layers, reading.queries, warn=False))
             size, none = reading.owner.numel(), reading.owner[:0]
             every = torch.arange(size, device=none.device)
             return replace(plan, pool=group_messages(every, reading.owner, none, size, reading.num_answers))

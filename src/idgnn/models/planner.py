@@ -13,7 +13,7 @@ from idgnn.identity.adjacency import IndexedGraph, distinct
 from idgnn.identity.cone import warn_unreached
 from idgnn.identity.cost import check_schedule_fits
 from idgnn.identity.ego import ego_networks
-from idgnn.identity.identity_graph import IdentityGraph, identity_graph, quiet_identity_graph
+from idgnn.identity.identity_graph import IdentityGraph, identity_graph_of
 from idgnn.identity.kept import Kept
 from idgnn.identity.queries import as_queries
 from idgnn.identity.row_graph import RowGraph, trimmed, whole
@@ -119,12 +119,12 @@ class Planner:
             # Layers that are not ours take degrees from the rows they see: one hop more makes them right.
             rows = ego_networks(data, self.num_layers + (operator is None), queries)
             return rows if operator is None else whole(rows, self.num_layers, _loop(inputs, operator))
+        asked = as_queries(queries, inputs.num_nodes, inputs.x.device)
         if engine == "graph" or operator is None:
-            graph = (identity_graph if warn else quiet_identity_graph)(data, self.num_layers, queries)
+            graph = identity_graph_of(data, self.num_layers, asked, warn)
             return RowGraph.of(graph) if operator is None else self._of_identity_graph(graph, inputs, operator, engine)
         indexed = self._indexed(inputs, operator)
         exchange = None if operator.sums and engine is None else engine == "exchange"
-        asked = as_queries(queries, inputs.num_nodes, inputs.x.device)
         check_schedule_fits(indexed, self.num_layers, asked, exchange is not False)
         cone = all_rows(indexed, self.num_layers, asked)
         if warn:
