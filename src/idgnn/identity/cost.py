@@ -61,17 +61,21 @@ def identity_cost(data: Data | HeteroData, num_layers: int, queries: Any = None)
         return hetero_identity_cost(data, num_layers, queries)
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
-    return cost_on(IndexedGraph(edges_of(data), num_nodes), data, num_layers, queries)
+    edge_index = edges_of(data)
+    asked = as_queries(queries, num_nodes, edge_index.device)
+    return cost_on(IndexedGraph(edge_index, num_nodes), data, num_layers, asked)
 
 
-def cost_on(graph: IndexedGraph, data: Data, num_layers: int, queries: Tensor | None = None) -> IdentityCost:
+def cost_on(graph: IndexedGraph, data: Data, num_layers: int, queries: Queries) -> IdentityCost:
     """The same for a graph that is indexed already."""
-    asked = as_queries(queries, graph.num_nodes, graph.into.edge.device)
-    return list(_running_cost(data, graph, num_layers, asked))[-1]
+    return list(_running_cost(data, graph, num_layers, queries))[-1]
 
 
-def cost_bound(graph: IndexedGraph, data: Data, num_layers: int) -> tuple[IdentityCost, bool]:
-    """At most what the identity graph of all nodes costs, from sums over the edges alone, and whether it is the cost.
+def cost_bound(
+    graph: IndexedGraph, data: Data, num_layers: int, two_colors: Queries | None = None
+) -> tuple[IdentityCost, bool]:
+    """At most what the identity graph of all nodes costs, from sums over the edges alone, and whether it is the cost;
+    or that of queries with two colors.
 
     Every walk of K // 2 steps from a color leads to a row of its own, but there are no more rows than nodes. In a graph
     with all reverse edges, the rows of a color are a ball of radius K // 2: up to 3 layers these are its neighbors, and
@@ -84,6 +88,12 @@ def cost_bound(graph: IndexedGraph, data: Data, num_layers: int) -> tuple[Identi
     """
     num_nodes, degree = graph.num_nodes, graph.into.degree
     num_edges = graph.into.edge.numel()
+    if two_colors is not None:
+        one = torch.ones_like(degree)
+        rows = num_nodes + int(_bound(graph, num_layers, two_colors, one))
+        edges = num_edges + int(_bound(graph, num_layers, two_colors, degree))
+        each = _row_bytes(data, two_colors), _edge_bytes(data)
+        return IdentityCost(rows, edges, rows * each[0] + edges * each[1]), False
     exact = num_layers == 1 or (num_layers <= 3 and graph.symmetric)
 
     def reached(each: Tensor, most: int) -> int:
