@@ -182,8 +182,8 @@ class IDGNN(Saved, nn.Module):
                 if isinstance(aware, IdentityAwareLayer):
                     none = torch.empty(0, hidden_channels)  # a layer that does not tell its width gets it here
                     aware.color(none)
-                    if aware.color.update is not None:
-                        aware.color.update(none, none)
+                    for update in aware.color.updates:
+                        update(none, none)
                 else:
                     find_widths(aware, hidden_channels)
                 return aware
