@@ -118,7 +118,7 @@ def page() -> str:
         "",
         f"One epoch of one fold, its evaluation included, on one {machine.get('gpu', machine['processor'])} with",
         f"nothing beside it ({record['date']}). Memory is the most that tensors took. Peers have the batches of their",
-        "authors: 4 to 8 graphs for PPGN, IGN and CCN, 20 or 32 for 1-2-3-GNN; an epoch of GSN is 50 steps, whatever the",
+        "authors: 4 to 8 graphs for PPGN, IGN and CCN, 20 or 32 for 1-2-3-GNN; an epoch of GSN is 50 steps on any",
         "dataset. Ours have batches of 128 graphs. So the times say what a training costs, not what a graph costs.",
         "`python -m benchmarks.peers --device cuda` measures them.",
         "",
