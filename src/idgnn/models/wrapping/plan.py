@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from idgnn.identity.identity_graph import IdentityGraph
+from idgnn.identity.schedule import Messages
 from idgnn.models.wrapping.calls import ColoredRows, Context, Trim
 
 Rounds = tuple[tuple[str, int], ...]  # the layers of a chain, each with its round
@@ -29,6 +30,7 @@ class Plan:
     graph_edges: int
     row: Tensor | None = None  # [rows]: the row of the identity graph, `None` if all of them are there in order
     row_edge: Tensor | None = None  # [edges]
+    pool: Messages | None = None  # with two colors: from the answers to the queries that they are pooled into
 
     @property
     def num_rows(self) -> int:
@@ -76,7 +78,7 @@ def trimmed_plan(graph: IdentityGraph, num_layers: int, rounds: Rounds) -> Plan:
     into = last  # that of the target of each edge, as far as it is known
     for k in range(num_layers, 0, -1):
         into = last.index_select(0, target)
-        read = torch.zeros_like(graph.colored)
+        read = torch.zeros_like(graph.colored, dtype=torch.bool)
         read[source[into == k]] = True
         last[read & (last < k - 1)] = k - 1
     row, num_rows = _descending(last, range(num_layers, -1, -1))
@@ -88,9 +90,12 @@ def trimmed_plan(graph: IdentityGraph, num_layers: int, rounds: Rounds) -> Plan:
     num_colored = torch.searchsorted(colored, colored.new_tensor(sources)).tolist()
     context = None
     if colored.numel():
-        by_round = [ColoredRows(colored[:c], n) if c else None for c, n in zip(num_colored, sources, strict=True)]
+        by_round = [
+            ColoredRows.some(colored[:c], n, graph.colored[row]) if c else None
+            for c, n in zip(num_colored, sources, strict=True)
+        ]
         trim = Trim(dict(rounds), tuple(by_round), tuple(num_rows[-2::-1]), tuple(num_edges[::-1]))
-        context = Context(ColoredRows(colored, row.numel()), trim)
+        context = Context(ColoredRows.some(colored, row.numel(), graph.colored[row]), trim)
     return Plan(
         graph.node[row],
         graph.edge[row_edge],
