@@ -13,8 +13,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 EMPTY = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
-BOXES = {"table-wrapper", "highlight", "output"}
-"""Classes whose content scrolls: those of Furo, and those of `_static/site.css`."""
+BOXES = {"table-wrapper", "highlight", "output", "indextable", "domainindex-table"}
+"""Classes of boxes that scroll: those of Furo, and those of `_static/site.css`."""
 
 
 @dataclass
@@ -40,10 +40,10 @@ class Page(HTMLParser):
         self.places |= {given[name] for name in ("id", "name") if given.get(name)}
         self.links += [given[name] for name in ("href", "src") if given.get(name)]
         self.viewport |= tag == "meta" and "width=device-width" in given.get("content", "")
-        if tag in {"table", "pre"} and not any(BOXES & classes for _, classes in self.open):
-            self.wrong.append(f"a {tag} that does not scroll by itself")
         if tag not in EMPTY:
             self.open.append((tag, set(given.get("class", "").split())))
+        if tag in {"table", "pre"} and not any(BOXES & classes for _, classes in self.open):
+            self.wrong.append(f"a {tag} that does not scroll by itself")
 
     def handle_endtag(self, tag: str) -> None:
         """Leaves the element, and those inside of it that were not closed."""

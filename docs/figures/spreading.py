@@ -69,14 +69,15 @@ def spreading(graph: nx.Graph, place: dict, root: int, num_layers: int, *, neede
     return figure
 
 
-def refinement(graphs: Sequence[nx.Graph], rounds: int) -> Figure:
+def refinement(graphs: Sequence[nx.Graph], places: Sequence[dict], rounds: int) -> Figure:
     """A row for each graph and a panel for each round of the 1-WL test: equal colors are equal states of a plain GNN."""
     palette = plt.get_cmap("Set2").colors
     states: list[dict] = [dict.fromkeys(graph, 0) for graph in graphs]
-    figure, panels = plt.subplots(len(graphs), rounds + 1, figsize=(2.4 * (rounds + 1), 2.4 * len(graphs)), layout="constrained")
+    size = (2.6 * (rounds + 1), 1.9 * len(graphs))
+    figure, panels = plt.subplots(len(graphs), rounds + 1, figsize=size, layout="constrained")
     for k in range(rounds + 1):
-        for axes, graph, state in zip(panels[:, k], graphs, states, strict=True):
-            draw(axes, graph, nx.circular_layout(graph), [palette[state[node]] for node in graph], f"k = {k}")
+        for axes, graph, place, state in zip(panels[:, k], graphs, places, states, strict=True):
+            draw(axes, graph, place, [palette[state[node]] for node in graph], f"k = {k}")
         seen: dict[tuple, int] = {}
         signed = [
             {node: (state[node], *sorted(state[other] for other in graph[node])) for node in graph}
@@ -86,3 +87,7 @@ def refinement(graphs: Sequence[nx.Graph], rounds: int) -> Figure:
     return figure
 
 
+HEXAGON = {0: (0, 0), 1: (0.6, 0.8), 2: (1.6, 0.8), 3: (2.2, 0), 4: (1.6, -0.8), 5: (0.6, -0.8)}
+TRIANGLES = {0: (0, 0), 1: (0.8, 0.7), 2: (0.8, -0.7), 3: (2.2, 0), 4: (1.4, 0.7), 5: (1.4, -0.7)}
+TAILED = {0: (1.0, 0), 1: (0.5, 0.7), 2: (0, 0), 3: (0.5, -0.7), 4: (1.7, 0), 5: (2.4, 0)}
+PATH = {node: (0.5 * node, 0.35 * (-1) ** node) for node in range(6)}
