@@ -17,6 +17,7 @@ from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
 from idgnn.choices import Color, Pool
 from idgnn.identity.adjacency import IndexedGraph
+from idgnn.identity.cost import keep_freed_memory
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph, identity_graph_of
 from idgnn.identity.kept import Kept
 from idgnn.identity.row_graph import RowGraph
@@ -59,7 +60,8 @@ class IdentityAwareModel(Wrapped):
     What has one row per node or edge among the arguments is carried over to the identity graph. If the model is a
     chain of layers that take `(x_source, x_target)`, each round computes only the rows that matter. In training,
     BatchNorm takes its statistics over the rows that are computed; in evaluation mode the result is exact.
-    torch.compile leaves it as it is: it runs, and does not get faster.
+    torch.compile leaves it as it is: it runs, and does not get faster. Training on a CPU lets the C library keep freed
+    memory, as :class:`idgnn.RootLoader` does.
 
     To train from the start on graphs without features, where all rows begin equal, let the color make a difference at
     once: `nn.init.normal_(p, std=0.1)` for each `p` of `colors.parameters()`.
@@ -218,6 +220,8 @@ class IdentityAwareModel(Wrapped):
             return self.run_call(call, colored)
         plain = call if graph is None else original_call(call, graph, self.roles)
         plain.check()
+        if call.x.device.type == "cpu" and self.training and torch.is_grad_enabled():
+            keep_freed_memory()
         try:
             num_layers, rounds = self._prepare(plain)
             plan = self._plan(plain, queries, graph, num_layers, rounds)

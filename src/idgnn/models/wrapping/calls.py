@@ -74,6 +74,7 @@ class Trim:
     rows: tuple[ColoredRows | None, ...]  # the sources of round 1, 2, ..., K
     num_targets: tuple[int, ...]
     num_edges: tuple[int, ...]
+    least_part: float  # of the sources that are targets; then a layer may be run on all sources as its targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +109,7 @@ class Frame:
     recording: Captured | None = None  # where its arguments of `propagate` are recorded
     captured: Captured | None = None  # what its colored rows send
     own: Tensor | None = None  # the states that its rows bring to their own update
+    num_targets: int | None = None  # rows of its output that are kept, the first ones; `None`: all
     call: Any = None
     num_propagate: int = 0
     num_edge_update: int = 0
