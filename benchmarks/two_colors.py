@@ -1,7 +1,7 @@
 """What a second color costs: rows, training steps and memory on ENZYMES, and how rows grow with depth and degree.
 
-`python -m benchmarks.two_colors --output benchmarks/results/two_colors.json`, on a GPU with `--device cuda`. 128 ENZYMES
-graphs, K = 3, neighbors as second nodes, the parameters of a 256-wide GCN. What it is compared with is a copy of the
+`python -m benchmarks.two_colors --output benchmarks/results/two_colors.json`, on a GPU with `--device cuda`. 128
+ENZYMES graphs, K = 3, neighbors as second nodes, the parameters of a 256-wide GCN. It is compared with a copy of the
 3-hop ego network with both colors for each pair (v, w). All is prepared before; contenders take turns.
 """
 
@@ -21,6 +21,7 @@ from torch_geometric.utils import to_undirected
 from benchmarks.data import data_folder, tu_graphs
 from benchmarks.measure import Figure, at_least, in_own_process, peak_gib, ratio, show, take_turns, write_record
 from idgnn import IDGNN, identity_cost, match_budget
+from idgnn.choices import ConvName
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.ego import ego_networks
 from idgnn.identity.schedule import Schedule
@@ -28,7 +29,7 @@ from idgnn.identity.second_nodes import SecondNodes
 from idgnn.identity.two_colors import all_rows
 from idgnn.models.planner import triples_of
 
-CONVS = ("gcn", "gin", "sage", "gat")
+CONVS: tuple[ConvName, ...] = ("gcn", "gin", "sage", "gat")
 CONTENDERS: dict[str, dict[str, Any]] = {
     "plain GNN": {"identity": "none"},
     "one color": {"colors": 1},
@@ -56,14 +57,14 @@ def main() -> None:
     write_record(options.output, figures, options.device, growth=growth())
 
 
-def enzymes(folder: Path) -> Batch:
+def enzymes(folder: Path) -> Any:
     """The batch that all are measured on."""
     graphs = tu_graphs(folder, "ENZYMES")
     picked = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(0))[:128].tolist()
     return Batch.from_data_list([graphs[i] for i in picked])
 
 
-def rows(batch: Batch) -> list[Figure]:
+def rows(batch: Any) -> list[Figure]:
     """Rows against those of copies: of the identity graph, under both colors alone, and of all rounds of a step."""
     plain = Data(edge_index=batch.edge_index, num_nodes=batch.num_nodes)
     graph = IndexedGraph(batch.edge_index, batch.num_nodes)
@@ -89,16 +90,16 @@ def rows(batch: Batch) -> list[Figure]:
     ]
 
 
-def contender(batch: Batch, conv: str, name: str) -> Callable[[], None]:
+def contender(batch: Any, conv: ConvName, name: str) -> Callable[[], None]:
     """A training step: forward, backward and optimizer."""
     options, engine = CONTENDERS[name], "ego" if name == "copies" else None
     width = match_budget(
-        lambda width: IDGNN(batch.num_features, width, CLASSES, LAYERS, conv, **options),  # type: ignore[arg-type]
+        lambda width: IDGNN(batch.num_features, width, CLASSES, LAYERS, conv, **options),
         IDGNN(batch.num_features, 256, CLASSES, LAYERS, "gcn", "none"),
         tolerance=0.02,
     )
     torch.manual_seed(0)
-    model = IDGNN(batch.num_features, width, CLASSES, LAYERS, conv, **options).to(batch.x.device)  # type: ignore[arg-type]
+    model = IDGNN(batch.num_features, width, CLASSES, LAYERS, conv, **options).to(batch.x.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     generator = torch.Generator().manual_seed(1)
     label = torch.randint(CLASSES, (batch.num_nodes,), generator=generator).to(batch.x.device)
@@ -114,7 +115,7 @@ def contender(batch: Batch, conv: str, name: str) -> Callable[[], None]:
     return step
 
 
-def steps(batch: Batch, conv: str, device: str, rounds: int) -> list[Figure]:
+def steps(batch: Any, conv: ConvName, device: str, rounds: int) -> list[Figure]:
     """Training steps of all contenders, in milliseconds and as ratios."""
     there = batch.to(device)
     times = take_turns({name: contender(there, conv, name) for name in CONTENDERS}, rounds)
@@ -152,8 +153,9 @@ def growth() -> list[dict[str, Any]]:
     for sweep, layers, degree in sweeps:
         generator = torch.Generator().manual_seed(0)
         ends = torch.randint(2000, (2, 2000 * degree // 2), generator=generator)
-        data = Data(edge_index=to_undirected(ends[:, ends[0] != ends[1]], num_nodes=2000), num_nodes=2000)
-        reading = SecondNodes().read(IndexedGraph(data.edge_index, 2000), None)
+        edges = to_undirected(ends[:, ends[0] != ends[1]], num_nodes=2000)
+        data = Data(edge_index=edges, num_nodes=2000)
+        reading = SecondNodes().read(IndexedGraph(edges, 2000), None)
         triples, own = triples_of(reading), reading.queries.node
         ego = torch.bincount(_ego_owner(data, layers), minlength=2000)[own].sum()
         rows = {

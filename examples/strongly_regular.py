@@ -51,7 +51,9 @@ def pairs_by_3_wl(graph: nx.Graph) -> Counter:
     color = {(u, v): (u == v) + 2 * graph.has_edge(u, v) for u in nodes for v in nodes}
     while True:
         seen = {
-            (u, v): (color[u, v], tuple(sorted((color[u, x], color[x, v]) for x in nodes))) for u in nodes for v in nodes
+            (u, v): (color[u, v], tuple(sorted((color[u, x], color[x, v]) for x in nodes)))
+            for u in nodes
+            for v in nodes
         }
         number = {each: i for i, each in enumerate(sorted(set(seen.values())))}
         refined = {pair: number[each] for pair, each in seen.items()}

@@ -123,7 +123,9 @@ def test_in_training_every_second_node_has_a_gradient(second: str) -> None:
 
 
 def test_a_saved_model_gives_the_same(tmp_path: Path) -> None:
-    model = IDGNN(4, 8, 2, 2, "gcn", colors=2, second="ball", radius=3, pool="max", with_self=True, directed=True).eval()
+    model = IDGNN(
+        4, 8, 2, 2, "gcn", colors=2, second="ball", radius=3, pool="max", with_self=True, directed=True
+    ).eval()
     model.save(tmp_path)
     again, x = IDGNN.load(tmp_path), features()
     assert again.config == model.config
@@ -188,15 +190,15 @@ def test_bad_input_is_refused() -> None:
         ModelSettings(identity="none", colors=2)
     with pytest.raises(ValueError, match="pool is 'median', expected one of 'sum', 'mean', 'max'"):
         IDGNN(4, 8, 2, colors=2, pool="median")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="the model has one color.*colors=2"):
+    with pytest.raises(ValueError, match=r"the model has one color.*colors=2"):
         IDGNN(4, 8, 2)(x, EDGES, queries=TRIPLES)
-    with pytest.raises(ValueError, match="the model has one color.*colors=2"):
+    with pytest.raises(ValueError, match=r"the model has one color.*colors=2"):
         IDGNN(4, 8, 2).embed(Data(x=x, edge_index=EDGES), TRIPLES)
     graph = identity_graph(Data(x=x, edge_index=EDGES), 3, TRIPLES)
     for model in (IDGNN(4, 8, 2), identity_aware(GIN(4, 8, 3))):
         with pytest.raises(ValueError, match="two colors, but the model has one"):
             model(x, EDGES, graph=graph)
-    with pytest.raises(ValueError, match="names color 2, expected 0 for none up to 1.*colors=2"):
+    with pytest.raises(ValueError, match=r"names color 2, expected 0 for none up to 1.*colors=2"):
         IdentityConv("gcn", 4, 8)(x, EDGES, colored=torch.full((NUM_NODES,), 2))
     with pytest.raises(ValueError, match="two colors are given to a module with one"):
         identity_aware(GraphConv(4, 8))(x, EDGES, colored=torch.full((NUM_NODES,), 2))
