@@ -41,7 +41,7 @@ CLASSES, LAYERS, MIB = 6, 3, 2**20
 
 def main() -> None:
     """Measures, prints a table and writes the figures as JSON."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.two_colors", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.two_colors", description="What a second color costs.")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--convs", nargs="+", default=CONVS, choices=CONVS)
     parser.add_argument("--rounds", type=int, default=9)
@@ -52,6 +52,7 @@ def main() -> None:
     figures = rows(batch)
     for conv in options.convs:
         figures += steps(batch, conv, options.device, options.rounds)
+        show(figures, conv)  # as far as it is measured
     figures += memory(folder, options.device)
     show(figures, f"{options.device}, {torch.get_num_threads()} threads")
     write_record(options.output, figures, options.device, growth=growth())
