@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GAT, GIN, GraphConv, GraphSAGE
 
-from idgnn import IDGNN, IdentityConv, identity_aware, identity_graph, match_budget
+from idgnn import IDGNN, IdentityConv, identity_aware, identity_cost, identity_graph, match_budget
 from idgnn.identity import cost
 from idgnn.models.budget import num_parameters
 from idgnn.models.large_graph import LargeGraph
@@ -208,3 +208,22 @@ def test_one_color_by_numbers_is_one_color_by_truth_values() -> None:
     layer, x = IdentityConv("gin", 4, 8, color="message+update"), features()
     mask = torch.tensor([True, False, False, True, False, False, False])
     assert torch.equal(layer(x, EDGES, colored=mask.long()), layer(x, EDGES, colored=mask))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("conv", ["gcn", "sage", "gat", "gin"])
+@pytest.mark.parametrize("second", ["neighbors", "ball", "all"])
+def test_a_gpu_gives_the_same(conv: str, second: str) -> None:
+    model, x = drawn(IDGNN(4, 8, 2, 3, conv, colors=2, second=second)), features().double()  # type: ignore[arg-type]
+    data = Data(x=x, edge_index=EDGES)
+    graph, cost_here = identity_graph(data, 3, TRIPLES), identity_cost(data, 3, TRIPLES)
+    there = data.clone().to("cuda")
+    graph_there = identity_graph(there, 3, TRIPLES.to("cuda"))
+    for key in ("edge_index", "node", "colored", "arrival", "before", "query_row"):
+        assert torch.equal(graph_there[key].cpu(), graph[key]), key
+    assert identity_cost(there, 3, TRIPLES.to("cuda")) == cost_here
+    expected, listed = model(x, EDGES), model(x, EDGES, queries=TRIPLES)
+    model.to("cuda")
+    torch.testing.assert_close(model(there.x, there.edge_index).cpu(), expected)
+    torch.testing.assert_close(model(there.x, there.edge_index, queries=TRIPLES.to("cuda")).cpu(), listed)
+    torch.testing.assert_close(model.embed(data), expected)
