@@ -51,7 +51,10 @@ def test_the_readme_has_the_best_of_each_kind(page: str):
 def versions_table(records: dict[str, RunRecord]) -> str:
     """The best of each version with the recommended settings: plain GNN, Fast, Full, and Fast with counts of pairs."""
     families = ("GNN", "ID-GNN-Fast", "ID-GNN-Full", "ID-GNN-Fast, pairs (beyond the paper)")
-    lines = ["| column | plain GNN | ID-GNN-Fast | ID-GNN-Full | Fast with pair counts |", "| --- " + "| ---: " * 4 + "|"]
+    lines = [
+        "| column | plain GNN | ID-GNN-Fast | ID-GNN-Full | Fast with pair counts |",
+        "| --- " + "| ---: " * 4 + "|",
+    ]
     for table in (filled("table2", records), filled("table3", records)):
         for group, columns in table.groups():
             lines.append(f"| **{group}** |  |  |  |  |")
