@@ -108,10 +108,11 @@ class TowerSettings:
 
 
 class LightGCN(nn.Module):
-    r"""Learned vectors of users and items, averaged over rounds of :math:`\mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2}`.
+    r"""Learned vectors of users and items, and their mean over rounds of the normalized adjacency matrix:
 
-    PyG's `LightGCN` makes a tensor of all messages in each round; a sparse product with a matrix that is made once takes
-    a fraction of its time.
+    .. math:: \mathbf{H} = \frac{1}{K + 1} \sum_{k=0}^K (\mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2})^k \mathbf{E}
+
+    PyG's `LightGCN` makes a tensor of all messages in each round; a round is one sparse product here.
     """
 
     adjacency: Tensor
