@@ -14,6 +14,12 @@ ConvName = Literal["gcn", "sage", "gat", "gin", "gine"]
 Aggregation = Literal["max", "mean", "sum"]
 """How `"sage"` aggregates messages."""
 
+EdgeTypeConv = Literal["linear", "sage", "gat", "gin", "gine"]
+"""The messages of an edge type in :class:`idgnn.HeteroIDGNN`; GCN's weights are those of one node type."""
+
+EdgeTypeSum = Literal["sum", "attention"]
+"""How :class:`idgnn.HeteroIDGNN` puts edge types together."""
+
 Identity = Literal["full", "fast", "none"]
 """ID-GNN-Full, ID-GNN-Fast, or the plain GNN."""
 

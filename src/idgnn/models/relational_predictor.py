@@ -13,6 +13,7 @@ from torch_geometric.data import HeteroData
 from idgnn.choices import Identity
 from idgnn.identity.cone import UnreachedColorWarning
 from idgnn.identity.walk_counts import walk_counts
+from idgnn.models.hetero.config import HeteroConfig
 from idgnn.models.hetero.idgnn import HeteroIDGNN
 from idgnn.models.hetero.index import HeteroIndex
 from idgnn.models.saving import Saved
@@ -80,17 +81,15 @@ class RelationalPredictor(Saved):
             "dropout": dropout,
         }
         self.entity_type, self.item_type, self.identity = entity_type, item_type, identity
-        self.encoder = HeteroIDGNN(
-            (metadata[0], metadata[1]),
-            in_channels,
-            hidden_channels,
-            None,
-            num_layers,
-            identity,
+        config = HeteroConfig(
+            hidden_channels=hidden_channels,
+            num_layers=num_layers,
+            identity=identity,
             root=entity_type,
             dropout=dropout,
             cycle_length=_WALK_LENGTH,
         )
+        self.encoder = HeteroIDGNN((metadata[0], metadata[1]), in_channels, config)
         if item_type is None:
             self.head = _mlp(hidden_channels + _LAG_CHANNELS, hidden_channels, dropout)
         elif identity == "full":
