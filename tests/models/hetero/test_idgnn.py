@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import warnings
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from torch import nn
 from torch_geometric.data import HeteroData
 
 from idgnn import HeteroConfig, HeteroIDGNN, PairHead, reachable, snapshot
+from idgnn.identity.cone import UnreachedColorWarning
 from idgnn.identity.cost import TooLargeError
 from tests.models.hetero.races import ROOTS, races
 
@@ -123,6 +125,44 @@ def test_half_precision_by_autocast():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         out = model(data, "driver")
     torch.testing.assert_close(out.float(), model(data, "driver"), rtol=0.1, atol=0.1)
+
+
+@pytest.mark.filterwarnings("default::idgnn.identity.identity_graph.UnreachedColorWarning")
+def test_pairs_that_no_color_reaches_are_warned_of():
+    data = races()
+    lonely = HeteroData({kind: {"x": data[kind].x} for kind in data.node_types})
+    for kind in data.edge_types:
+        lonely[kind].edge_index = data[kind].edge_index[:, :0]
+    model = network(data)
+    for call in (model, model.embed):
+        with pytest.warns(UnreachedColorWarning, match="4 of 4 queries read a node that lies more than 4 steps"):
+            call(lonely, PAIRS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model(data, reachable(data, "driver", "circuit", 4))
+
+
+@pytest.mark.parametrize("conv", ["sage", "gat", "gin", "gine"])
+def test_operators_of_edge_types_are_saved_and_embedded(conv, tmp_path):
+    data = races()
+    data["result", "of", "driver"].edge_attr = torch.randn(20, 2)
+    model = network(data, conv=conv, aggr="max", heads=2, combine="attention", root="driver").eval()
+    model.save(tmp_path)
+    loaded = HeteroIDGNN.load(tmp_path)
+    assert loaded.config == model.config
+    for queries in ("driver", PAIRS):
+        expected = model(data, queries).detach()
+        torch.testing.assert_close(loaded(data, queries), expected, rtol=0, atol=0)
+        for memory in (None, "12KiB"):
+            torch.testing.assert_close(model.embed(data, queries, memory=memory), expected, rtol=1e-5, atol=1e-5)
+    ready = pickle.loads(pickle.dumps(model.index(data))).prepare(PAIRS).to("cpu")
+    torch.testing.assert_close(model.run(ready), model(data, PAIRS), rtol=0, atol=0)
+    if conv == "gine":
+        del data["result", "of", "driver"].edge_attr
+        with pytest.raises(ValueError, match=r"edge_attr of .* is NoneType, expected \[num_edges, 2\]"):
+            model(data, "driver")
+        with pytest.raises(ValueError, match="no edge type has edge features"):
+            network(data, conv=conv)
 
 
 def test_bad_input_gets_a_sentence():
