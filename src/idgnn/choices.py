@@ -62,6 +62,9 @@ TaskName = Literal[NodeTask, PairTask, GraphTask]
 RelationalKind = Literal["entity-classification", "entity-regression", "recommendation"]
 """The tasks on a folder of tables; :mod:`idgnn.tasks.relational` has their definitions."""
 
+ColumnEncoding = Literal["linear", "frame"]
+"""How the columns of tables become states: by our features and a linear layer, or by the encoders of pytorch-frame."""
+
 TASK_LEVEL: dict[TaskName, Level] = {
     **{name: "node" for name in get_args(NodeTask)},
     **{name: "pair" for name in get_args(PairTask)},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from idgnn.choices import RelationalKind
+from idgnn.choices import ColumnEncoding, RelationalKind
 from idgnn.cli.arguments import File, Name
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ class TableOptions(TableFiles):
     """The task of tasks.toml, if there are several of the kind that --task names."""
     window_years: float | None = None
     """How old a row may be to be seen."""
+    columns: ColumnEncoding = "linear"
+    """Who encodes columns: a linear layer, or the encoders of pytorch-frame (pip install 'idgnn[relational]')."""
 
 
 def train_tables(
@@ -57,7 +59,8 @@ def train_tables(
     path = options.tables / TASKS_FILE if options.tasks is None else options.tasks
     tasks = read_tasks(path)
     name = choose_task(tasks, kind, options.target, str(path))
-    source = read_problem(options.tables, tasks[name], schema=schema_of(options.tables, options.schema))
+    schema = schema_of(options.tables, options.schema)
+    source = read_problem(options.tables, tasks[name], schema=schema, columns=options.columns)
     console = Console()
     for table, columns in source.text_columns.items():
         console.print(f"Text is left out: {', '.join(columns)} of {table}.", highlight=False, soft_wrap=True)

@@ -13,6 +13,7 @@ from torch_geometric.data import HeteroData
 from idgnn.choices import Identity
 from idgnn.identity.cone import UnreachedColorWarning
 from idgnn.identity.walk_counts import walk_counts
+from idgnn.models.column_encoder import ColumnEncoder
 from idgnn.models.hetero.config import HeteroConfig
 from idgnn.models.hetero.idgnn import HeteroIDGNN
 from idgnn.models.hetero.index import HeteroIndex
@@ -46,6 +47,9 @@ class RelationalPredictor(Saved):
       their plain rows. `"none"` has two towers, the product of the plain states of both; `"fast"` adds a function of
       the numbers of walks between them.
 
+    `columns` are the codes of the columns of each table, as dictionaries, if the encoders of pytorch-frame read them
+    (:class:`~idgnn.models.column_encoder.ColumnEncoder`).
+
     Example:
         >>> data = HeteroData()
         >>> data["user"].x, data["item"].x = torch.ones(3, 1), torch.ones(2, 1)
@@ -68,6 +72,7 @@ class RelationalPredictor(Saved):
         num_layers: int = 2,
         hidden_channels: int = 64,
         dropout: float = 0.0,
+        columns: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     ) -> None:
         super().__init__()
         self.settings = {
@@ -79,6 +84,7 @@ class RelationalPredictor(Saved):
             "num_layers": num_layers,
             "hidden_channels": hidden_channels,
             "dropout": dropout,
+            "columns": None if columns is None else {kind: list(map(dict, codes)) for kind, codes in columns.items()},
         }
         self.entity_type, self.item_type, self.identity = entity_type, item_type, identity
         config = HeteroConfig(
@@ -89,7 +95,9 @@ class RelationalPredictor(Saved):
             dropout=dropout,
             cycle_length=_WALK_LENGTH,
         )
-        self.encoder = HeteroIDGNN((metadata[0], metadata[1]), in_channels, config)
+        readable = {kind: codes for kind, codes in (columns or {}).items() if any(c["kind"] != "text" for c in codes)}
+        encoders = {kind: ColumnEncoder(codes, hidden_channels) for kind, codes in readable.items()}
+        self.encoder = HeteroIDGNN((metadata[0], metadata[1]), in_channels, config, encoders=encoders)
         if item_type is None:
             self.head = _mlp(hidden_channels + _LAG_CHANNELS, hidden_channels, dropout)
         elif identity == "full":

@@ -11,6 +11,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, l1_loss
 from torch_geometric.data import HeteroData
 
 from idgnn.choices import RelationalKind
+from idgnn.graphs.relational.columns import Codes
 from idgnn.graphs.relational.graph import check_within_data
 from idgnn.graphs.relational.task_tables import ItemLists, TimedQueries
 from idgnn.tasks.heuristics import direct_uses, find_uses, past_visits, popularity
@@ -57,6 +58,8 @@ class RelationalProblem:
     """For parts of the split: the time up to which their queries see the data, if that is before their own time."""
     k: int = 10
     """The length of the rankings that are measured."""
+    columns: Codes | None = None
+    """The columns of the tables, if they are in the graph as `tf`, for the encoders of pytorch-frame."""
 
     def __post_init__(self) -> None:
         for part, queries in self.queries.items():

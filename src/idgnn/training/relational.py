@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import HeteroData
 
 from idgnn.choices import Identity, check_choices, check_counts
+from idgnn.graphs.relational.columns import as_dicts
 from idgnn.graphs.relational.graph import aged_channels, aged_snapshot
 from idgnn.graphs.relational.task_tables import TimedQueries
 from idgnn.graphs.relational.times import YEAR
@@ -106,6 +107,7 @@ def train_relational(
         num_layers=settings.num_layers,
         hidden_channels=settings.hidden_channels,
         dropout=settings.dropout,
+        columns=None if problem.columns is None else as_dicts(problem.columns),
     ).to(device)
     optimizer = torch.optim.Adam(model.parameters(), settings.lr, weight_decay=settings.weight_decay)
     decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, settings.epochs)

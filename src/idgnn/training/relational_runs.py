@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from idgnn.graphs.relational.columns import Codes, ColumnCode
+from idgnn.graphs.relational.columns import Codes, ColumnCode, as_dicts
 from idgnn.graphs.relational.graph import check_within_data, to_graph
 from idgnn.graphs.relational.schema import TableSchema
 from idgnn.graphs.relational.tables import KeyedTable, read_tables
@@ -41,7 +41,7 @@ class SavedRun:
         """A folder of tables like that of the training, what was known in it at each time, and a table of queries."""
         found = read_tables(tables, self.schema)
         asked = read_queries(queries, replace(self.task.columns, target=None), found)
-        graph = to_graph(found, self.codes)
+        graph = to_graph(found, self.codes, "linear" if self.model.settings["columns"] is None else "frame")
         if not self.task.upto:  # else the network was trained to look further ahead
             check_within_data(graph, asked.time, str(queries))
         return found, Moments(graph, self.record["settings"]["window_years"]), asked
@@ -62,7 +62,7 @@ def save_run(folder: Path, run: RelationalRun, source: Relational, name: str, ta
         "settings": run.settings.as_dict(),
         "objective": objective.as_dict() if isinstance(objective, Objective) else {"k": objective.k},
         "schema": {table: asdict(found.schema) for table, found in source.tables.items()},
-        "codes": {table: [code.as_dict() for code in codes] for table, codes in source.codes.items()},
+        "codes": as_dicts(source.codes),
         "metrics": run.metrics,
         "heuristics": {part: source.problem.heuristics(part) for part in run.metrics},
         "best_epoch": run.best_epoch,

@@ -20,7 +20,7 @@ from idgnn.identity.hetero.schedule import TypedSchedule, all_slots, typed_sched
 from idgnn.identity.queries import Queries
 from idgnn.identity.schedule_builder import make_schedule
 from idgnn.models.embedding import CPU_CHUNK, EmbeddingBar, as_bytes, evaluating
-from idgnn.models.hetero.index import HeteroIndex, Start
+from idgnn.models.hetero.index import HeteroIndex
 from idgnn.models.hetero.layer import FusedLayer
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class _Kept:
         starts = []
         for (number, _), nodes in zip(segments, ids, strict=True):
             kind = typed.schema.node_types[number]
-            starts.append(Start(kind, nodes - typed.first[kind], index.x[kind]))
+            starts.append(index.start(kind, nodes - typed.first[kind]))
         h, slots = model.start(tuple(starts)), all_slots(index.graph, typed)
         self.states: list[Tensor] = []  # [nodes, channels]
         self.sums: list[Tensor] = []

@@ -34,6 +34,9 @@ class HeteroIDGNN(Saved, nn.Module):
         in_channels: The number of features of each node type; `None`, or left out: it has none.
         config: All other options.
         edge_channels: The number of edge features of the edge types that have some, for `conv="gine"`.
+        encoders: For some node types a module that maps their columns, `data[kind].tf`, such as a `TensorFrame` of
+            pytorch-frame, to `[rows, hidden_channels]`, which is added to what the linear layer gives. Any object will
+            do of which `tf[ids]` are some rows. A network with encoders cannot be saved by itself.
 
     Example:
         >>> data = HeteroData()
@@ -54,13 +57,20 @@ class HeteroIDGNN(Saved, nn.Module):
         in_channels: Mapping[str, int | None],
         config: HeteroConfig,
         edge_channels: Mapping[EdgeType, int] | None = None,
+        encoders: Mapping[str, nn.Module] | None = None,
     ) -> None:
         super().__init__()
         node_types, edge_types = list(metadata[0]), [(str(a), str(b), str(c)) for a, b, c in metadata[1]]
         self.schema, self.config = Schema(tuple(node_types), tuple(edge_types)), config
         self.in_channels = {kind: width for kind, width in in_channels.items() if width}
         self.edge_channels = dict(edge_channels or {}) if config.conv == "gine" else {}
-        for kind in (*in_channels, *config.num_embeddings, *([] if config.root is None else [config.root])):
+        self.encoders = ModuleDict({kind: encoder for kind, encoder in (encoders or {}).items()})
+        for kind in (
+            *in_channels,
+            *self.encoders,
+            *config.num_embeddings,
+            *([] if config.root is None else [config.root]),
+        ):
             self.schema.check_type(kind, "the options")
         if strange := [kind for kind in self.edge_channels if kind not in edge_types]:
             raise ValueError(f"edge_channels names {strange[0]}, which is none of the edge types {edge_types}.")
@@ -88,7 +98,7 @@ class HeteroIDGNN(Saved, nn.Module):
             nn.init.normal_(weight, std=0.1)
 
     @classmethod
-    def for_data(cls, data: HeteroData, config: HeteroConfig) -> Self:
+    def for_data(cls, data: HeteroData, config: HeteroConfig, encoders: Mapping[str, nn.Module] | None = None) -> Self:
         """A network for the types and features of a graph."""
         widths = {kind: data[kind].x.size(-1) for kind in data.node_types if isinstance(data[kind].get("x"), Tensor)}
         edges = {
@@ -96,7 +106,7 @@ class HeteroIDGNN(Saved, nn.Module):
             for kind in data.edge_types
             if isinstance(data[kind].get("edge_attr"), Tensor) and data[kind].edge_attr.dim() == 2
         }
-        return cls(data.metadata(), widths, config, edges)
+        return cls(data.metadata(), widths, config, edges, encoders)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -106,6 +116,7 @@ class HeteroIDGNN(Saved, nn.Module):
             "in_channels": self.in_channels,
             "config": self.config.as_dict(),
             "edge_channels": [[list(kind), width] for kind, width in self.edge_channels.items()],
+            **({"encoders": self.encoders} if len(self.encoders) else {}),
         }
 
     @classmethod
@@ -211,6 +222,8 @@ class HeteroIDGNN(Saved, nn.Module):
             h = self.constant[number].expand(start.ids.numel(), -1)
             if start.x is not None:
                 h = h + self.lin_in[start.kind](start.x)
+            if start.frame is not None:
+                h = h + self.encoders[start.kind](start.frame)
             if start.kind in self.embedding:
                 h = h + self.embedding[start.kind](start.ids)
             parts.append(h)

@@ -35,6 +35,7 @@ class Start:
     kind: str
     ids: Tensor  # [rows]
     x: Tensor | None  # [rows, features]
+    frame: Any = None  # the columns of these rows, for an encoder of the user's
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class HeteroIndex:
         weight = _means(self.typed, model.dtype) if linear_mean else None
         self.edges = weight if self.fused else _by_edge_type(model, data, self.typed, weight)
         self.x = {kind: _features(model, data, kind) for kind in data.node_types}
+        self.frames = {kind: _frame(data, kind) for kind in model.encoders}
         self._searches: dict[str, ForwardSearch] = {}  # by the type that is read
         if self.identity == "fast":
             counts = cycle_features(
@@ -145,9 +147,13 @@ class HeteroIndex:
         found = []
         for (number, _), nodes in zip(rounds.segments, rounds.node.split([n for _, n in rounds.segments]), strict=True):
             kind = self.typed.schema.node_types[number]
-            ids, x = nodes - self.typed.first[kind], self.x[kind]
-            found.append(Start(kind, ids, None if x is None else x.index_select(0, ids)))
+            found.append(self.start(kind, nodes - self.typed.first[kind]))
         return tuple(found)
+
+    def start(self, kind: str, ids: Tensor) -> Start:
+        """The features of some nodes of a type."""
+        x, frame = self.x[kind], self.frames.get(kind)
+        return Start(kind, ids, None if x is None else x.index_select(0, ids), None if frame is None else frame[ids])
 
 
 def moved(value: Any, device: torch.device) -> Any:
@@ -158,7 +164,7 @@ def moved(value: Any, device: torch.device) -> Any:
         return tuple(moved(part, device) for part in value)
     fields = getattr(value, "__dataclass_fields__", None)
     if fields is None:
-        return value
+        return value.to(device) if hasattr(value, "to") else value  # a frame of columns
     return type(value)(**{name: moved(getattr(value, name), device) for name in fields})
 
 
@@ -190,6 +196,14 @@ def _edge_features(model: HeteroIDGNN, data: HeteroData, kind: EdgeType) -> Tens
         raise ValueError(f"edge_attr of {kind} is {shape}, expected [num_edges, {width}], as the network was made for.")
     check_dtype(given, f"edge_attr of {kind}", model.dtype, "model")
     return given
+
+
+def _frame(data: HeteroData, kind: str) -> Any:
+    """The columns of a node type that has an encoder of its own."""
+    frame = data[kind].get("tf")
+    if frame is None:
+        raise ValueError(f"the network has an encoder for {kind!r}, but data[{kind!r}] has no tf, a frame of columns.")
+    return frame
 
 
 def _features(model: HeteroIDGNN, data: HeteroData, kind: str) -> Tensor | None:
