@@ -71,6 +71,7 @@ class RelationalPredictor(Saved):
         identity: Identity = "full",
         num_layers: int = 2,
         hidden_channels: int = 64,
+        out_channels: int = 1,
         dropout: float = 0.0,
         columns: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     ) -> None:
@@ -83,6 +84,7 @@ class RelationalPredictor(Saved):
             "identity": identity,
             "num_layers": num_layers,
             "hidden_channels": hidden_channels,
+            "out_channels": out_channels,
             "dropout": dropout,
             "columns": None if columns is None else {kind: list(map(dict, codes)) for kind, codes in columns.items()},
         }
@@ -99,7 +101,7 @@ class RelationalPredictor(Saved):
         encoders = {kind: ColumnEncoder(codes, hidden_channels) for kind, codes in readable.items()}
         self.encoder = HeteroIDGNN((metadata[0], metadata[1]), in_channels, config, encoders=encoders)
         if item_type is None:
-            self.head = _mlp(hidden_channels + _LAG_CHANNELS, hidden_channels, dropout)
+            self.head = _mlp(hidden_channels + _LAG_CHANNELS, hidden_channels, dropout, out_channels)
         elif identity == "full":
             self.head = _mlp(hidden_channels, hidden_channels, dropout)
         else:
@@ -108,11 +110,12 @@ class RelationalPredictor(Saved):
             self.walk_head = _mlp(_WALK_LENGTH, hidden_channels, dropout) if identity == "fast" else None
 
     def forward(self, moment: Moment, entity: Tensor, lag: Tensor) -> Tensor:
-        """Outputs `[queries, 1]`, or scores of all items `[queries, items]`, for entities `[queries]`.
+        """Outputs `[queries, out_channels]`, or scores of all items `[queries, items]`, for entities `[queries]`.
 
         `lag` `[queries]` is how many years after the snapshot each query is.
         """
-        entities, of = entity.unique(return_inverse=True)
+        device = self.encoder.constant.device
+        lag, (entities, of) = lag.to(device), entity.to(device).unique(return_inverse=True)
         if self.item_type is not None:
             return self._scores(moment, entities)[of]
         lag = lag.unsqueeze(1)
@@ -153,5 +156,5 @@ class RelationalPredictor(Saved):
         return (self.item_type, items), (self.entity_type, roots)
 
 
-def _mlp(inputs: int, channels: int, dropout: float) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(inputs, channels), nn.ReLU(), nn.Dropout(dropout), nn.Linear(channels, 1))
+def _mlp(inputs: int, channels: int, dropout: float, outputs: int = 1) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(inputs, channels), nn.ReLU(), nn.Dropout(dropout), nn.Linear(channels, outputs))
