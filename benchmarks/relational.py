@@ -32,14 +32,6 @@ from idgnn.writing import write_text
 RESULTS = Path(__file__).parent / "results" / "relational.json"
 IDENTITIES: tuple[Identity, ...] = ("none", "fast", "full")
 GOWALLA = ("popular", "walk", "idgnn", "towers")
-TOWERS = (
-    TowerSettings(temperature=0.1),
-    TowerSettings(temperature=None),
-    TowerSettings(temperature=0.2),
-    TowerSettings(temperature=0.1, lr=0.03),
-    TowerSettings(temperature=0.1, epochs=80),
-)
-"""Of which the one with the highest NDCG on held-out training pairs is trained."""
 
 
 def settings_of(task: str, identity: Identity, seed: int) -> RelationalSettings:
@@ -111,13 +103,11 @@ def gowalla(folder: Path, options: argparse.Namespace) -> None:
     data = to_device(read_interactions(folder / "train.txt.gz", folder / "test.txt.gz"), options.device)
     for name in options.models:
         seeds = options.seeds if name in ("idgnn", "towers") else [0]
-        if name == "towers":
-            choose_towers(data, options)  # before the clock starts
         for seed in seeds:
             key = f"gowalla {name} seed {seed}"
             if key not in records(options.output):
                 start = time.perf_counter()
-                scores, extra = _scores(name, data, seed, options)
+                scores, extra = _scores(name, data, seed, options.device)
                 fitted = time.perf_counter() - start
                 metrics = measure_all(scores, data)
                 seconds = {"fitting": fitted, "ranking": time.perf_counter() - start - fitted}
@@ -127,23 +117,8 @@ def gowalla(folder: Path, options: argparse.Namespace) -> None:
                 print(json.dumps({key: record}), flush=True)
 
 
-def choose_towers(data: Interactions, options: argparse.Namespace) -> TowerSettings:
-    """The settings of the two towers, chosen by a tenth of the training pairs, which is held out; once."""
-    key = "gowalla towers choice"
-    if key not in records(options.output):
-        held, tried = to_device(to_device(data, "cpu").held_out(0.1), options.device), []
-        for settings in TOWERS:
-            scores = train_towers(held, settings, device=options.device)
-            tried.append({"settings": vars(settings), "held_out": measure_all(scores, held)})
-            print("towers", json.dumps(tried[-1]), flush=True)
-        add(options.output, key, tried)
-    tried = records(options.output)[key]
-    return TowerSettings(**max(tried, key=lambda each: each["held_out"]["ndcg"])["settings"])
-
-
-def _scores(name: str, data: Interactions, seed: int, options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
+def _scores(name: str, data: Interactions, seed: int, device: str) -> tuple[Any, dict[str, Any]]:
     """The function that scores all items for users, and what else is recorded."""
-    device = options.device
 
     def show(text: str) -> None:
         print(text, flush=True)
@@ -157,7 +132,7 @@ def _scores(name: str, data: Interactions, seed: int, options: argparse.Namespac
         model = train_walks(data, settings, show=show, device=device)
         exponents = [round(each, 3) for each in model.exponents.tolist()]
         return model.scores, {"exponents": exponents, "settings": vars(settings)}
-    settings = replace(choose_towers(data, options), seed=seed)
+    settings = TowerSettings(seed=seed)
     return train_towers(data, settings, device=device, show=show), {"settings": vars(settings)}
 
 

@@ -30,9 +30,7 @@ def test_walks_and_towers_find_the_items_of_the_group():
     data = groups()
     walks = measure_all(WalkIDGNN(data.train, data.num_items).scores, data, k=15)["recall"]
     popular = measure_all(most_popular(data), data, k=15)["recall"]
-    towers = measure_all(
-        train_towers(data, TowerSettings(channels=8, epochs=40, users_per_step=30, lr=0.02)), data, k=15
-    )
+    towers = measure_all(train_towers(data, TowerSettings(channels=8, epochs=20, batch_size=200, lr=0.02)), data, k=15)
     assert popular < 0.6 < walks
     assert towers["recall"] > popular + 0.1
 

@@ -19,7 +19,7 @@ from idgnn.models.wrapping.wrapped import Wrapped
 
 
 @overload
-def identity_aware(module: HeteroConv | HGTConv | HANConv) -> HeteroIdentityAwareModel: ...
+def identity_aware(module: HeteroConv | HGTConv | HANConv, *, color: Color = "message") -> HeteroIdentityAwareModel: ...
 @overload
 def identity_aware(module: MessagePassing, *, color: Color = "message") -> IdentityAwareLayer: ...
 @overload
@@ -94,9 +94,7 @@ def identity_aware(
             raise ValueError(
                 "per_node, per_edge and shared are for models of one node type; here the keys of dictionaries tell."
             )
-        if color != "message":
-            raise ValueError(f"color={color!r} is for models of one node type, expected 'message' here.")
-        return HeteroIdentityAwareModel(module)
+        return HeteroIdentityAwareModel(module, color)
     roles: tuple[tuple[ArgumentRole, Iterable[str]], ...] = ("node", per_node), ("edge", per_edge), ("shared", shared)
     said: dict[str, ArgumentRole] = {}
     for role, names in roles:

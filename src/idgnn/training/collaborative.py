@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
+from torch.nn.functional import cross_entropy, normalize
 
 from idgnn.graphs.relational.interactions import Interactions
 from idgnn.graphs.relational.task_tables import ItemLists
@@ -100,10 +100,9 @@ class TowerSettings:
     channels: int = 64
     num_layers: int = 3
     epochs: int = 40
-    lr: float = 0.01
-    users_per_step: int = 1024
-    temperature: float | None = 0.1
-    """Scores are cosines over it; `None`: they are products."""
+    lr: float = 0.005
+    batch_size: int = 8192
+    temperature: float = 0.1
     weight_decay: float = 1e-6
     seed: int = 0
 
@@ -149,27 +148,20 @@ def train_towers(
 ) -> Callable[[Tensor], Tensor]:
     """Trains :class:`LightGCN` and returns its scores of all items.
 
-    The loss is that of :func:`train_walks`, a softmax over all items, here of all items that a user has.
+    The loss is the cross-entropy of the item of a pair among all items of its batch, by cosine over a temperature.
     """
     torch.manual_seed(settings.seed)
     data = to_device(data, device)
     model = LightGCN(data, settings.channels, settings.num_layers).to(device)
+    user, item = data.train.query, data.train.item
     optimizer = torch.optim.Adam(model.parameters(), settings.lr, weight_decay=settings.weight_decay)
-    some = data.train.size.nonzero().view(-1)  # users that have items
-
-    def towers() -> tuple[Tensor, Tensor]:
-        h = model()
-        if settings.temperature is not None:
-            h = normalize(h, dim=1) / settings.temperature**0.5
-        return h[: data.num_users], h[data.num_users :]
-
     for epoch in range(settings.epochs):
         start, total, steps = time.perf_counter(), 0.0, 0
-        for users in some[torch.randperm(some.numel(), device=device)].split(settings.users_per_step):
-            user, item = towers()
-            mine = data.train.take(users)
-            score = (user[users] @ item.t()).log_softmax(1)  # [users, items]
-            loss = -score[mine.query, mine.item].mean()
+        for some in torch.randperm(user.numel(), device=device).split(settings.batch_size):
+            h = normalize(model(), dim=1)
+            others, place = item[some].unique(return_inverse=True)
+            score = h[user[some]] @ h[others + data.num_users].t() / settings.temperature  # [pairs, items of the batch]
+            loss = cross_entropy(score, place)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -177,8 +169,8 @@ def train_towers(
         if show is not None:
             show(f"epoch {epoch}: loss {total / steps:.4f}, {time.perf_counter() - start:.1f} s")
     with torch.no_grad():
-        user, item = towers()
-    return lambda users: user[users] @ item.t()
+        h = normalize(model(), dim=1)
+    return lambda users: h[users] @ h[data.num_users :].t()
 
 
 def to_device(data: Interactions, device: str) -> Interactions:

@@ -72,7 +72,7 @@ def test_training_on_tables(device, kind, identity):
 def test_rankings_of_all_items(device):
     lists = ItemLists.of([[0, 1, 2], [1, 2, 3], [3, 4], [0, 4, 5]])
     data = to_device(Interactions(lists, ItemLists.of([[3], [0], [5], [1]]), 6), device)
-    towers = train_towers(data, TowerSettings(channels=4, epochs=2, users_per_step=2), device=device)
+    towers = train_towers(data, TowerSettings(channels=4, epochs=2, batch_size=4), device=device)
     walks = train_walks(data, WalkSettings(steps=2, users_per_step=4), device=device)
     for scores in (towers, walks.scores):
         assert set(measure_all(scores, data, k=2)) == {"map", "recall", "ndcg", "mrr", "precision"}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.cone import cut, warn_unreached
 from idgnn.identity.cost import TooLargeError, readable
 from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec
@@ -75,7 +76,10 @@ def embed(
         order = torch.argsort(joined.color, stable=True)
         limit, unreached = _room(model, index, as_bytes(memory, device)), 0
         kept = _Kept(model, index) if index.fused else None
-        for first, last in _chunks(model, index, joined.take(order), limit):
+        row_bytes = _STATES * _item(model) * model.config.hidden_channels + _INDEX_BYTES
+        if not index.sums:  # then every row receives all of its messages
+            row_bytes *= 1 + float(index.graph.into.degree.max()) / 8
+        for first, last in query_chunks(index.graph, joined.take(order), model.num_layers, row_bytes, limit):
             chosen = order[first:last]
             values, missed = _answers(model, index, kept, joined.take(chosen), asked.read)
             out[chosen.cpu()] = values.cpu()
@@ -145,13 +149,19 @@ def _weight(index: HeteroIndex) -> Tensor | None:
     return index.edges
 
 
-def _chunks(model: HeteroIDGNN, index: HeteroIndex, asked: Queries, limit: float) -> Iterator[tuple[int, int]]:
+def query_chunks(
+    graph: IndexedGraph,
+    asked: Queries,
+    num_layers: int,
+    row_bytes: float,
+    limit: float,
+    beside: Tensor | None = None,
+) -> Iterator[tuple[int, int]]:
     """Splits queries that are sorted by color into runs whose rows take at most so many bytes, as far as is known.
 
     Every walk from a color, and every walk to a query, is counted as if it led to a row of its own, but no color has
-    more rows than there are nodes.
+    more rows than there are nodes. `beside` `[queries]` are rows that each query takes besides.
     """
-    graph, num_layers = index.graph, model.num_layers
     one = torch.ones_like(graph.into.degree)
     ahead = graph.out.walk_sums(one, num_layers // 2)
     behind = graph.into.walk_sums(one, (num_layers - 1) // 2)
@@ -163,9 +173,6 @@ def _chunks(model: HeteroIDGNN, index: HeteroIndex, asked: Queries, limit: float
     number = first.cumsum(0) - 1
     total = rows.cumsum(0)
     before = (total - rows).index_select(0, start).index_select(0, number)
-    capped = (total - before).clamp(max=index.typed.total)
+    capped = (total - before).clamp(max=graph.num_nodes)
     rows = torch.where(first, capped, capped - torch.cat([capped[:1], capped[:-1]]))
-    width = _item(model) * model.config.hidden_channels
-    if not index.sums:  # then every row receives all of its messages
-        rows = rows * (1 + float(graph.into.degree.max()) / 8)
-    yield from cut(rows * (_STATES * width + _INDEX_BYTES), limit)
+    yield from cut((rows if beside is None else rows + beside) * row_bytes, limit)

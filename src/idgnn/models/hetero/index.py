@@ -157,11 +157,13 @@ class HeteroIndex:
 
 
 def moved(value: Any, device: torch.device) -> Any:
-    """A frozen dataclass, or a tuple of such, with its tensors on another device."""
+    """A frozen dataclass, or a tuple or dictionary of such, with its tensors on another device."""
     if isinstance(value, Tensor):
         return value.to(device, non_blocking=True)
     if isinstance(value, tuple):
         return tuple(moved(part, device) for part in value)
+    if isinstance(value, dict):
+        return {key: moved(part, device) for key, part in value.items()}
     fields = getattr(value, "__dataclass_fields__", None)
     if fields is None:
         return value.to(device) if hasattr(value, "to") else value  # a frame of columns

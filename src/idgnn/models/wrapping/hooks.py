@@ -86,7 +86,7 @@ class LayerHooks(InstalledHooks):
             return (call.with_x((source, target)) if fewer else call).inputs
         rows.check(source, dim)
         frame.rows, sent = rows, self.color(source.index_select(dim, rows.index))
-        frame.own = target if isinstance(target, Tensor) else source
+        frame.own, frame.updated = target if isinstance(target, Tensor) else source, rows
         if fewer or self.route.kind == "pairs" or isinstance(call.x, tuple):
             return call.with_x((rows.replace(source, sent, dim), target)).inputs
         frame.call = call, sent
@@ -105,10 +105,10 @@ class LayerHooks(InstalledHooks):
                 f"the hooks of {type(layer).__name__}.propagate were left out, as torch.compile does inside of a "
                 "compiled part, so that its messages have no color. Compile the model that identity_aware returns."
             )
-        if not colored or self.color.update is None:
+        if output is None or frame.updated is None or self.color.update is None:
             return None
-        assert frame.rows is not None and frame.own is not None
-        return with_update(layer, self.color.update, frame.own, frame.rows.index, layer.node_dim, output)
+        assert frame.own is not None
+        return with_update(layer, self.color.update, frame.own, frame.updated.index, layer.node_dim, output)
 
     def _trimmed(self, call: LayerCall, trim: Trim) -> tuple[LayerCall, ColoredRows | None, int]:
         """One round with the edges that matter in it, the first ones; its colored sources, and how many targets."""
