@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import HeteroData
 
 from idgnn.choices import Identity, check_choices, check_counts
@@ -128,7 +128,7 @@ def train_relational(
         start = time.perf_counter()
         for group in optimizer.param_groups:
             group["lr"] = settings.lr * (1 + math.cos(math.pi * epoch / settings.epochs)) / 2
-        loss = _epoch(model, optimizer, moments, train, problem, settings, generator)
+        loss = train_epoch(model, optimizer, moments, train, problem, settings, generator)
         seconds = time.perf_counter() - start
         valid = evaluate(model, moments, problem, "valid")
         state.epochs.append({"epoch": epoch, "loss": loss, "seconds": seconds, "valid": valid})
@@ -208,8 +208,8 @@ def evaluate(model: RelationalPredictor, moments: Moments, problem: RelationalPr
     return objective.measure(out, queries.target, torch.zeros_like(queries.entity))
 
 
-def _epoch(
-    model: RelationalPredictor,
+def train_epoch(
+    model: nn.Module,
     optimizer: torch.optim.Optimizer,
     moments: Moments,
     train: TimedQueries,
@@ -217,7 +217,7 @@ def _epoch(
     settings: RelationalSettings,
     generator: torch.Generator,
 ) -> float:
-    """One pass over the queries; the mean loss of its steps."""
+    """One pass over the queries; the mean loss of its steps. The model is called as :class:`RelationalPredictor`."""
     objective = problem.objective()
     model.train()
     total, steps = 0.0, 0

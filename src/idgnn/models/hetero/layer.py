@@ -85,10 +85,10 @@ class FusedLayer(NodeUpdate):
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        super().reset_parameters()
         for weight in (self.weight, self.weight_colored):
             if weight is not None:
                 draw(weight, self.channels)
+        super().reset_parameters()
 
     def weight_of(self, kind: int) -> Tensor:
         """The weights of a kind of message: edge type e, or E + e for colored ones."""
