@@ -116,8 +116,9 @@ def cost(found: dict[str, Any]) -> list[str]:
         later = median(plain[1:]), median(full[1:])
         lines += [
             "CPU seconds of a whole training epoch, on the same queries and snapshots, with all preparation, in turns:",
-            f"HeteroConv {plain[0]:.1f} and ID-GNN-Full {full[0]:.1f} in the first epoch, which makes the snapshots, ratio",
-            f"{full[0] / plain[0]:.2f}; {later[0]:.1f} and {later[1]:.1f} in later ones, ratio {later[1] / later[0]:.2f}.",
+            f"HeteroConv {plain[0]:.1f} and ID-GNN-Full {full[0]:.1f} in the first epoch, which makes the snapshots",
+            f"(ratio {full[0] / plain[0]:.2f});",
+            f"{later[0]:.1f} and {later[1]:.1f} in later ones (ratio {later[1] / later[0]:.2f}).",
         ]
     return lines
 
