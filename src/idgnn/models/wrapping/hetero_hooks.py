@@ -140,7 +140,7 @@ class AllTypesHooks(InstalledHooks):
                 continue
             update.set_shape((out.size(-1), x.size(-1)), out.device, update.weight.dtype)
             if (rows := frame.colored.get(kind)) is not None:
-                outs[kind] = with_update(layer, update, x, rows.index, 0, out)
+                outs[kind] = with_update(layer, [update], x, rows, 0, out)
         return (outs, *output[1:]) if isinstance(output, tuple) else outs
 
     def before_propagate(self, layer: MessagePassing, inputs: tuple[Any, Any, dict[str, Any]]) -> Any:
