@@ -215,7 +215,7 @@ def _hash(key: Tensor, bits: int) -> Tensor:
 def distinct(ids: Tensor, size: int, last: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The different ids, all below `size`, in order, and the position of each of the given ones among them.
 
-    Those that are marked in `last` `[size]` come behind all others.
+    Those that are marked in `last` `[size]` come behind all others; if it holds numbers 0, 1, 2, in their order.
     """
     few = 8 * ids.numel() < size  # then marks would take longer than sorting them
     if few:
@@ -226,8 +226,8 @@ def distinct(ids: Tensor, size: int, last: Tensor | None = None) -> tuple[Tensor
         found, place = needed.nonzero().flatten(), None
     every, order = torch.arange(found.numel(), device=ids.device), None
     if last is not None:
-        behind = last.index_select(0, found)
-        order = torch.cat([(~behind).nonzero().flatten(), behind.nonzero().flatten()])
+        behind, marks = last.index_select(0, found), 2 if last.dtype == torch.bool else 3
+        order = torch.cat([(behind == mark).nonzero().flatten() for mark in range(marks)])
     if place is None:  # by a table of all ids, so that each is looked up once
         found = found if order is None else found.index_select(0, order)
         table = torch.empty(size, dtype=torch.long, device=ids.device)

@@ -26,17 +26,24 @@ from idgnn.models.wrapping.storage import StorageDict
 class ColoredRows:
     """The colored rows of a graph, found once and used by every layer."""
 
-    index: Tensor  # [num_colored]
+    index: Tensor  # [num_colored] in order
     total: int
+    second: Tensor | None = None  # [num_colored] whether it has the second color, if there are two
 
     @staticmethod
     def of(colored: Tensor) -> ColoredRows | None:
-        """The rows that a mask names, `None` if it names none."""
-        if not isinstance(colored, Tensor) or colored.dim() != 1 or colored.dtype != torch.bool:
+        """The rows that a mask, or the color 0, 1 or 2 of each row, names; `None` if it names none."""
+        if not isinstance(colored, Tensor) or colored.dim() != 1 or colored.is_floating_point():
             given = f"{colored.dtype} {list(colored.shape)}" if isinstance(colored, Tensor) else repr(colored)
             raise ValueError(f"colored is {given}, expected a bool tensor with one entry per row: graph.colored.")
         index = colored.nonzero().flatten()
-        return ColoredRows(index, colored.numel()) if index.numel() else None
+        return ColoredRows.some(index, colored.numel(), colored) if index.numel() else None
+
+    @staticmethod
+    def some(index: Tensor, total: int, colored: Tensor) -> ColoredRows:
+        """The rows `index` of `total`, with their colors out of those of all rows."""
+        two = colored.dtype != torch.bool
+        return ColoredRows(index, total, colored.index_select(0, index) == 2 if two else None)
 
     @cached_property
     def rank(self) -> Tensor:

@@ -88,7 +88,7 @@ class LayerHooks(InstalledHooks):
         if rows is None:
             return (call.with_x((source, target)) if fewer else call).inputs
         rows.check(source, dim)
-        frame.rows, sent = rows, self.color(source.index_select(dim, rows.index))
+        frame.rows, sent = rows, self.color(source.index_select(dim, rows.index), rows.second, dim)
         frame.own = target if isinstance(target, Tensor) else source
         if fewer or self.route.kind == "pairs" or isinstance(call.x, tuple):
             return call.with_x((rows.replace(source, sent, dim), target)).inputs
@@ -113,7 +113,7 @@ class LayerHooks(InstalledHooks):
         if not colored or self.color.update is None:
             return output
         assert frame.rows is not None and frame.own is not None
-        return with_update(layer, self.color.update, frame.own, frame.rows.index, layer.node_dim, output)
+        return with_update(layer, self.color.updates, frame.own, frame.rows, layer.node_dim, output)
 
     def _trimmed(self, call: LayerCall, trim: Trim) -> tuple[LayerCall, ColoredRows | None, int]:
         """One round with the edges that matter in it, the first ones; its colored sources, and how many targets."""

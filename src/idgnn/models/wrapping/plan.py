@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from idgnn.identity.identity_graph import IdentityGraph
+from idgnn.identity.schedule import Messages
 from idgnn.models.wrapping.calls import ColoredRows, Context, Trim
 
 Rounds = tuple[tuple[str, int], ...]  # the layers of a chain, each with its round
@@ -33,6 +34,7 @@ class Plan:
     graph_edges: int
     row: Tensor | None = None  # [rows]: the row of the identity graph, `None` if all of them are there in order
     row_edge: Tensor | None = None  # [edges]
+    pool: Messages | None = None  # with two colors: from the answers to the queries that they are pooled into
 
     @property
     def num_rows(self) -> int:
@@ -91,9 +93,13 @@ def trimmed_plan(graph: IdentityGraph, num_layers: int, rounds: Rounds, least_pa
     num_colored = torch.searchsorted(colored, colored.new_tensor(sources)).tolist()
     context = None
     if colored.numel():
-        by_round = [ColoredRows(colored[:c], n) if c else None for c, n in zip(num_colored, sources, strict=True)]
+        colors = graph.colored.index_select(0, row)
+        by_round = [
+            ColoredRows.some(colored[:c], n, colors) if c else None
+            for c, n in zip(num_colored, sources, strict=True)
+        ]
         trim = Trim(dict(rounds), tuple(by_round), tuple(num_rows[-2::-1]), tuple(num_edges[::-1]), least_part)
-        context = Context(ColoredRows(colored, row.numel()), trim)
+        context = Context(ColoredRows.some(colored, row.numel(), colors), trim)
     return Plan(
         graph.node.index_select(0, row),
         graph.edge.index_select(0, row_edge),
