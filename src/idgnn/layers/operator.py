@@ -291,7 +291,7 @@ class LinearSumOperator(SumOperator):
         row = round_.previous.index_select(0, arrived)
         plain_row = exchange.twin.index_select(0, row - exchange.num_plain)
         change = self.message(x.index_select(0, row) - plain.states.index_select(0, plain_row), 0)
-        return self.finish(total.index_add(0, arrived, change, alpha=self.own_weight))
+        return self.finish(total.index_add_(0, arrived, change, alpha=self.own_weight))
 
 
 def _minus_rows(x: Tensor, table: Tensor, row: Tensor) -> Tensor:
