@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor
-from torch_geometric.data import Data
 
 from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.models.inputs import check_identity_graph, original_edges
@@ -21,8 +20,10 @@ def lift(call: ModelCall, plan: Plan, roles: Roles, x: Tensor | None = None) -> 
     """The same call on the rows and edges of a plan; `x`, if given, holds the states of its rows.
 
     Example:
+        >>> import torch
         >>> from idgnn.identity.identity_graph import identity_graph
         >>> from idgnn.models.wrapping.plan import whole_plan
+        >>> from torch_geometric.data import Data
         >>> from torch_geometric.nn import SAGEConv
         >>> x, edge_index = torch.tensor([[1.0], [2.0]]), torch.tensor([[0, 1], [1, 0]])
         >>> graph = identity_graph(Data(x=x, edge_index=edge_index), num_layers=1)
