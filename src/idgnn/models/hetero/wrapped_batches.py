@@ -20,7 +20,8 @@ from idgnn.identity.hetero.graph import TypedRows, typed_queries
 from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec
 from idgnn.identity.hetero.types import EdgeType, Split, TypedGraph
 from idgnn.identity.neighborhood import neighborhood
-from idgnn.models.embedding import CPU_CHUNK, EmbeddingBar, as_bytes, evaluating
+from idgnn.models.embedding import EmbeddingBar, evaluating
+from idgnn.models.embedding_memory import CPU_CHUNK, as_bytes
 from idgnn.models.hetero.embedding import query_chunks
 from idgnn.models.hetero.index import moved
 from idgnn.models.wrapping.hetero_arguments import HeteroCall, TypedPlan
