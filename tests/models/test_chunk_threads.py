@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -12,6 +13,14 @@ from idgnn import IDGNN
 from idgnn.choices import ConvName
 from idgnn.models import embedding_memory
 from idgnn.models.chunk_threads import in_threads
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    """Every test leaves PyTorch the threads that it had."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize(("num_threads", "inside_each"), [(1, 2), (3, 1), (60, 2)])
