@@ -90,7 +90,7 @@ def test_options_of_idgnn_are_the_fields_of_its_config():
 
 def test_every_option_reaches_the_config_and_the_network_again():
     given = {
-        "in_channels": 3,
+        "in_channels": 1,
         "hidden_channels": 8,
         "out_channels": 2,
         "num_layers": 2,
@@ -104,6 +104,7 @@ def test_every_option_reaches_the_config_and_the_network_again():
         "aggr": "mean",
         "heads": 2,
         "edge_dim": 5,
+        "num_embeddings": 6,
     }
     model = IDGNN(**given)
     assert model.settings == given

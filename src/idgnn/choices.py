@@ -30,6 +30,10 @@ PairHeadName = Literal["mlp", "paper"]
 Level = Literal["node", "pair", "graph"]
 """What a prediction is about."""
 
+FeatureName = Literal["constant", "degree", "onehot", "embedding", "counts", "auto"]
+"""What nodes without features are given: the number 1, logarithms of their degrees, a number of their own as a one-hot
+code or as a learned vector, logarithms of closed-walk counts, or what suits the graphs and the task."""
+
 NodePattern = Literal[
     "cycle3",
     "cycle4",

@@ -58,6 +58,8 @@ class EncoderConfig(LayerOptions):
     """Whether embeddings are scaled to length 1 before the last linear layer."""
     edge_dim: int | None = None
     """Number of edge features of gine."""
+    num_embeddings: int | None = None
+    """Number of nodes with learned vectors: the only feature of a node is its number."""
 
     def as_dict(self) -> dict[str, Any]:
         """The options by name."""
@@ -89,7 +91,9 @@ class ModelSettings(LayerOptions):
         """Rounds of message passing for a task of this level, as the paper has them."""
         return self.layers if self.layers is not None else 5 if level == "pair" else EncoderConfig.num_layers
 
-    def encoder(self, level: Level, in_channels: int, width: int, edge_dim: int | None) -> EncoderConfig:
+    def encoder(
+        self, level: Level, in_channels: int, width: int, edge_dim: int | None, num_embeddings: int | None = None
+    ) -> EncoderConfig:
         """The encoder of this width for a task of this level, on graphs with `edge_dim` edge features, if any."""
         return EncoderConfig(
             **_values(self, LayerOptions),
@@ -98,6 +102,7 @@ class ModelSettings(LayerOptions):
             out_channels=None,
             num_layers=self.num_layers(level),
             edge_dim=edge_dim if self.conv == "gine" else None,
+            num_embeddings=num_embeddings,
         )
 
 

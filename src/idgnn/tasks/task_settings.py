@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from idgnn.choices import TASK_LEVEL, ErrorName, Level, MetricName, TaskName, check_choices, check_counts, check_numbers
+from idgnn.choices import (
+    TASK_LEVEL,
+    ErrorName,
+    FeatureName,
+    Level,
+    MetricName,
+    TaskName,
+    check_choices,
+    check_counts,
+    check_numbers,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +51,10 @@ class TaskOptions:
     """The metric that the best epoch is chosen by; unless given that of the task, such as accuracy or roc_auc."""
     class_weights: Literal["none", "balanced"] = "none"
     """Errors in the loss count the same, or each class as much as any other however rare it is."""
+
+    features: FeatureName = "constant"
+    """What nodes without features are given: the number 1; their degree; a one-hot code or a learned vector of each
+    node, for a single graph; closed-walk counts; auto chooses and says so."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "patterns", tuple(self.patterns))  # a list if it was read from a file

@@ -147,8 +147,21 @@ def _train(
     objective = problem.objective
     level, outputs = problem.level, objective.num_outputs
     if wrapped is None:
-        model = make_predictor(settings.model, level, problem.in_channels, outputs, problem.edge_dim, problem.symmetric)
+        model = make_predictor(
+            settings.model,
+            level,
+            problem.in_channels,
+            outputs,
+            problem.edge_dim,
+            problem.symmetric,
+            problem.features.num_embeddings,
+        )
     else:
+        if problem.features.kind == "embedding":
+            raise ValueError(
+                "features is 'embedding', learned vectors in the first layer of an IDGNN, but model is a model of your "
+                "own. Use onehot, or give the nodes their numbers as x and look vectors up in your model."
+            )
         model = wrapped_predictor(wrapped, level, outputs, _first_graph(problem.train), problem.symmetric)
     record = _record(dataset, problem)
     if isinstance(settings.data, FileSource):
@@ -196,6 +209,7 @@ def _train(
         epochs,
         result,
         path,
+        problem.features,
     )
 
 
@@ -214,6 +228,7 @@ def _record(dataset: Dataset, problem: Problem) -> dict[str, dict[str, Any]]:
             "metric": problem.objective.metric,
             "classes": problem.classes,
             "weighted": problem.train.edge_weight is not None,
+            "features": problem.features.as_dict(),
         },
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +22,7 @@ from idgnn.identity.queries import as_tensor
 from idgnn.models.embedding import EmbeddingBar
 from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.models.predictor import Predictor, both_directions
+from idgnn.tasks.node_features import NodeFeatures, lack_features
 from idgnn.tasks.objective import Objective
 from idgnn.tasks.problem import TASKS, objective_from_dict
 from idgnn.tasks.query_set import QuerySet, as_list, restore_integers, stack
@@ -51,6 +52,8 @@ class Run:
     epochs: list[Epoch]
     result: dict[str, Any]
     folder: Path | None = None
+    features: NodeFeatures = field(default_factory=NodeFeatures)
+    """What nodes without features were given, and are given in new graphs."""
 
     @property
     def pair_columns(self) -> tuple[str, str]:
@@ -82,6 +85,7 @@ class Run:
                 files.epochs(),
                 record["result"],
                 Path(folder),
+                NodeFeatures(**record["task"]["features"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(
@@ -181,6 +185,7 @@ class Run:
         if pairs is not None and self.model.level != "pair":
             raise ValueError(f"the network was trained for {self.task.name}, which is not about pairs of nodes.")
         graphs, queries = as_list(given), None if pairs is None else [_as_pairs(each) for each in pairs]
+        self.features.check_nodes(graphs)
         part = self._stacked(level, graphs, queries)
         expected = self.model.in_channels
         if part.x.size(1) != expected:
@@ -200,6 +205,8 @@ class Run:
     def _stacked(self, level: Level, graphs: Sequence[Data], queries: Sequence[Tensor] | None) -> QuerySet:
         """The graphs as a query set, with features as in training: a wrapped model is given integers as they are."""
         part = stack(level, graphs, queries)
+        if self.features.kind != "constant" and lack_features(graphs):
+            part = replace(part, x=self.features.of(part))
         if not isinstance(self.model.encoder, IdentityAwareModel):
             return part
         edge_attr = None if part.edge_attr is None else restore_integers(graphs, "edge_attr", part.edge_attr)
