@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from idgnn.identity.hetero.queries import TypedQuerySpec
 
 # A forward pass of width 64 on a star of 10,000 nodes took up to about 7 times the bytes of the identity graph.
-_WORKING = 8
+WORKING = 8
 # An edge holds two row ids and the id of the edge it copies; a row the id of its node, the arrival and the color.
 EDGE_BYTES, ROW_BYTES = 24, 17
 
@@ -119,7 +119,7 @@ def check_schedule_fits(graph: IndexedGraph, num_layers: int, queries: Queries, 
 
     A row receives a message for each in-neighbor; where messages are exchanged, at most one from each row of its color.
     """
-    each = _WORKING * (ROW_BYTES + graph.into.degree * EDGE_BYTES)
+    each = WORKING * (ROW_BYTES + graph.into.degree * EDGE_BYTES)
 
     def running() -> Iterator[tuple[IdentityCost, float]]:
         rows, edges = graph.num_nodes, graph.into.edge.numel()
@@ -129,9 +129,9 @@ def check_schedule_fits(graph: IndexedGraph, num_layers: int, queries: Queries, 
                 received = torch.minimum(received, torch.bincount(cone.color_number)[cone.color_number])
             rows, edges = rows + cone.key.numel(), edges + int(received.sum())
             cost = IdentityCost(rows, edges, rows * ROW_BYTES + edges * EDGE_BYTES)
-            yield cost, _WORKING * cost.bytes
+            yield cost, WORKING * cost.bytes
 
-    working = f", and {_WORKING} times that to run on"
+    working = f", and {WORKING} times that to run on"
     _check_fits(graph, num_layers, queries, each, running(), working)
 
 
@@ -166,7 +166,7 @@ def _check_fits(
 
 def check_room(rows: int, edges: int) -> None:
     """Refuses a batch of rows and edges if what a network takes to run on them is not free in main memory."""
-    needed, free = _WORKING * (rows * ROW_BYTES + edges * EDGE_BYTES), free_memory(torch.device("cpu"))
+    needed, free = WORKING * (rows * ROW_BYTES + edges * EDGE_BYTES), free_memory(torch.device("cpu"))
     if needed > free:
         raise TooLargeError(
             f"the batch has {rows:,} rows and {edges:,} edges and takes about {readable(needed)}, but "

@@ -7,6 +7,7 @@ from typing import Literal
 
 from idgnn.choices import (
     TASK_LEVEL,
+    TASK_METRICS,
     ErrorName,
     FeatureName,
     Level,
@@ -83,6 +84,14 @@ class TaskSettings(TaskOptions):
     """A task by name, with its options."""
 
     name: TaskName
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.metric is not None and self.metric not in TASK_METRICS[self.name]:
+            raise ValueError(
+                f"metric is {self.metric!r}, but {self.name} is measured by {', '.join(TASK_METRICS[self.name])}. Name "
+                "one of them."
+            )
 
     @property
     def level(self) -> Level:
