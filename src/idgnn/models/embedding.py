@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, cast
 
@@ -97,8 +97,38 @@ def _embedding_channels(model: AnyEncoder, data: Data, queries: Queries) -> int:
         return model.run(graph.prepare(first.to(device))).size(-1)
 
 
+@dataclass(frozen=True)
+class Share:
+    """Which chunks of an embedding a process computes: those of its rank, of at least `parts` chunks in all.
+
+    Chunks do not depend on the number of processes, and what is computed in a chunk does not depend on others. So all
+    shares together are, bit for bit, what one process computes with as many parts and the same memory.
+    """
+
+    rank: int = 0
+    size: int = 1
+    parts: int = 1
+
+    def of(self, chunks: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+        """The chunks of this process: consecutive ones, which cost about the same each."""
+        return chunks[len(chunks) * self.rank // self.size : len(chunks) * (self.rank + 1) // self.size]
+
+    def limit(self, cost: Tensor) -> float:
+        """The most that a chunk of queries of these costs may cost."""
+        return math.inf if self.parts == 1 else float(cost.sum()) / self.parts
+
+
+WHOLE = Share()
+
+
 def embed_by_chunks(
-    model: AnyEncoder, data: Data, roots: Tensor | None, memory: float | str | None, finished: Finished, start: int = 0
+    model: AnyEncoder,
+    data: Data,
+    roots: Tensor | None,
+    memory: float | str | None,
+    finished: Finished,
+    start: int = 0,
+    share: Share = WHOLE,
 ) -> None:
     """Embeds the roots in an order of its own, from the `start`-th on, and hands over each chunk when it is done.
 
@@ -113,26 +143,35 @@ def embed_by_chunks(
     place, ptr = torch.argsort(inverse, stable=True).cpu(), pointers(inverse.sort().values, asked.numel()).cpu()
     if start == asked.numel():
         return
-    node = (asked % inputs.num_nodes)[start:]
-    different = Queries(node, node if queries.own else (asked // inputs.num_nodes)[start:])
+    node = asked % inputs.num_nodes
+    different = Queries(node, node if queries.own else asked // inputs.num_nodes)
     # States are kept and added up over rounds, in the precision of the weights.
     with torch.no_grad(), evaluating(model), torch.autocast(device.type, enabled=False):
         unreached = 0
-        for first, last, values, missed in _answers(model, inputs, different, as_bytes(memory, device)):
-            positions = place[ptr[start + first] : ptr[start + last]]
-            number = torch.repeat_interleave(ptr[start + first : start + last + 1].diff())
-            finished(positions, values.cpu()[number], start + last)
+        for first, last, values, missed in _answers(model, inputs, different, as_bytes(memory, device), start, share):
+            positions = place[ptr[first] : ptr[last]]
+            number = torch.repeat_interleave(ptr[first : last + 1].diff())
+            finished(positions, values.cpu()[number], last)
             unreached += missed
-    warn_unreached(unreached, asked.numel(), model.num_layers or 1, stacklevel=3)
+    if share.size == 1:
+        warn_unreached(unreached, asked.numel(), model.num_layers or 1, stacklevel=3)
 
 
 def _answers(
-    model: AnyEncoder, inputs: Inputs, queries: Queries, memory: int
+    model: AnyEncoder, inputs: Inputs, queries: Queries, memory: int, start: int, share: Share
 ) -> Iterator[tuple[int, int, Tensor, int]]:
     """First and last + 1 query of each chunk, its embeddings, and how many of them no color reaches."""
     budget = _Budget(model, inputs, memory)
+
+    def left(chunks: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Those of this process that are not done; one that was begun with less memory is finished."""
+        return [(max(first, start), last) for first, last in share.of(list(chunks)) if last > start]
+
     if model.operator is None:
-        yield from _by_row_graphs(model, inputs, queries, budget)
+        graph = LargeGraph.of_inputs(model, inputs)
+        for first, last in left(_row_graph_chunks(model, graph, queries, budget, share)):
+            ready, missed = graph.prepare_rows(queries.slice(first, last))
+            yield first, last, model.run(ready), missed
         return
     x, model = inputs.x, cast("IDGNN", model)
     if model.identity == "fast":
@@ -143,31 +182,28 @@ def _answers(
         x = torch.cat([x, counted.to(x)], dim=-1)
     network = _KeptNetwork(model, inputs, x, torch.cat([queries.node, queries.color]), budget)
     if model.identity == "full":
-        for first, last in network.chunks(queries):
+        for first, last in left(network.chunks(queries, share)):
             yield first, last, *network.colored(queries.slice(first, last))
         return
-    size = max(int(budget.room / budget.row), 1)
-    for first in range(0, queries.node.numel(), size):
-        some = queries.slice(first, last := min(first + size, queries.node.numel()))
+    each = torch.ones(queries.node.numel())
+    for first, last in left(cut(each, min(max(budget.room / budget.row, 1), share.limit(each)))):
+        some = queries.slice(first, last)
         h = model.finish(network.states[-1].index_select(0, some.node))
         if not some.own:
             h = torch.cat([h, model.finish(network.states[-1].index_select(0, some.color))], dim=-1)
         yield first, last, h, 0
 
 
-def _by_row_graphs(
-    model: AnyEncoder, inputs: Inputs, queries: Queries, budget: _Budget
-) -> Iterator[tuple[int, int, Tensor, int]]:
+def _row_graph_chunks(
+    model: AnyEncoder, graph: LargeGraph, queries: Queries, budget: _Budget, share: Share
+) -> Iterator[tuple[int, int]]:
     """Layers that are not ours: each chunk of queries runs on the identity graph of its neighborhood."""
-    graph = LargeGraph.of_inputs(model, inputs)
     cost = torch.zeros(queries.node.numel(), device=queries.node.device)  # all in one go
     if model.identity == "full":
         rows, _, edges = row_bounds(graph.graph, graph.num_layers, queries)
         cost = rows * budget.row + edges * budget.message
-    for first, last in cut(cost, budget.chunk):
-        some = queries.slice(first, last)
-        ready, missed = graph.prepare_rows(some)
-        yield first, last, model.run(ready), missed
+        return cut(cost, min(budget.chunk, share.limit(cost)))
+    return cut(cost, budget.chunk)
 
 
 class _Budget:
@@ -236,13 +272,13 @@ class _KeptNetwork:
         self.block_values: list[tuple[Tensor, ...]] = []  # of all blocks, for each round
         self.states = self._plain_states(x, read)  # after 0 ... num_layers rounds, each [num_nodes, width]
 
-    def chunks(self, queries: Queries) -> Iterator[tuple[int, int]]:
+    def chunks(self, queries: Queries, share: Share = WHOLE) -> Iterator[tuple[int, int]]:
         """Runs of queries, in their order, that fit into the room; refuses one that does not fit alone."""
         cost = self._cost(*row_bounds(self.graph, self.model.num_layers, queries))
         for query in (cost > self.budget.room).nonzero().flatten():  # by the bound; what it really costs may be less
             alone = queries.slice(int(query), int(query) + 1)
             self._check(find_cone(self.graph, self.model.num_layers, alone), alone)
-        yield from cut(cost, self.budget.chunk)
+        yield from cut(cost, min(self.budget.chunk, share.limit(cost)))
 
     def colored(self, queries: Queries) -> tuple[Tensor, int]:
         """Embeddings of nodes under colors, and how many of them no color reaches: those are the plain ones."""

@@ -30,7 +30,7 @@ from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.evaluation import predict_all
 from idgnn.training.partial import embed_partial
 from idgnn.training.prediction_tables import PredictionTable, prediction_columns, query_columns
-from idgnn.training.processes import choose_device
+from idgnn.training.processes import SINGLE_PROCESS, Processes, choose_device
 from idgnn.training.run_folder import Epoch, RunFolder
 from idgnn.training.run_settings import RunSettings
 
@@ -143,6 +143,7 @@ class Run:
         device: str = "auto",
         progress: bool = False,
         partial: Path | None = None,
+        processes: Processes = SINGLE_PROCESS,
     ) -> tuple[PredictionTable, Tensor]:
         """Embeddings of every node, or of the given pairs of each graph: their queries, and `[rows, width]`.
 
@@ -154,11 +155,16 @@ class Run:
             progress: Whether to show a progress bar.
             partial: A file for finished rows: the same call continues from it if it was stopped. Delete it with
                 :func:`idgnn.training.partial.discard`.
+            processes: With `partial`, the processes that share the work; the embeddings are those of one process, and
+                all but the first get no rows.
         """
         graphs, pairs = self._read(graphs, pairs)
         given, _, part = self._queries(graphs, pairs, "pair" if self.model.level == "pair" else "node")
         with _on(self.model, device) as model:
-            out = _embedded(model, part, memory, progress, partial)
+            if partial is None:
+                out = _embedded(model, part, memory, progress)
+            else:
+                out = _embedded_partial(model, part, memory, progress, partial, processes)
         return query_columns(part, given, range(len(given)), self.pair_columns), out
 
     def _read(
@@ -225,23 +231,38 @@ def _as_pairs(given: Any) -> Tensor:
     return pairs if pairs.numel() else pairs.long()
 
 
-def _embedded(
-    model: Predictor,
-    part: QuerySet,
-    memory: int | str | None,
-    progress: bool = False,
-    partial: Path | None = None,
-) -> Tensor:
+def _embedded(model: Predictor, part: QuerySet, memory: int | str | None, progress: bool = False) -> Tensor:
     """The embeddings of all queries, on the CPU."""
-    if part.queries is not None and part.queries.numel() == 0:  # no pairs in any graph
+    if _no_pairs(part):
         return torch.empty(0, model.pair_channels)
-    data = Data(part.x, part.edge_index, part.edge_attr, edge_weight=part.edge_weight)
     with warnings.catch_warnings():
         # As in training: many pairs are too far apart for the color to arrive, which is part of the task.
         warnings.simplefilter("ignore", UnreachedColorWarning)
-        if partial is None:
-            return model.encoder.embed(data, part.queries, memory=memory, progress=progress)
-        return embed_partial(model.encoder, data, part.queries, memory, progress, partial)
+        return model.encoder.embed(_data(part), part.queries, memory=memory, progress=progress)
+
+
+def _embedded_partial(
+    model: Predictor,
+    part: QuerySet,
+    memory: int | str | None,
+    progress: bool,
+    partial: Path,
+    processes: Processes,
+) -> Tensor:
+    """The same, kept in a file while it is computed, by one or several processes."""
+    if _no_pairs(part):
+        return torch.empty(0, model.pair_channels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreachedColorWarning)
+        return embed_partial(model.encoder, _data(part), part.queries, memory, progress, partial, processes)
+
+
+def _no_pairs(part: QuerySet) -> bool:
+    return part.queries is not None and part.queries.numel() == 0
+
+
+def _data(part: QuerySet) -> Data:
+    return Data(part.x, part.edge_index, part.edge_attr, edge_weight=part.edge_weight)
 
 
 def _both_embedded(model: Predictor, part: QuerySet, memory: int | str | None, progress: bool) -> Tensor:
