@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -31,16 +33,20 @@ def save_checkpoint(trainer: Trainer, path: Path) -> None:
         "best_score": trainer.best_score,
         "processes": trainer.processes.size,
     }
+    separate, said = separate_tensors(tensors), json.dumps(progress)
     with replacing(path) as temporary:
-        save_file(separate_tensors(tensors), temporary, {"progress": json.dumps(progress)})
+        save_file(separate, temporary, {"progress": said, "checksum": _checksum(separate, said)})
 
 
 def load_checkpoint(trainer: Trainer, path: Path) -> None:
     """Restores the state that :func:`save_checkpoint` wrote, in a trainer with the same settings."""
     try:
         with safe_open(path, "pt", device=str(trainer.device)) as file:
-            progress = json.loads(file.metadata()["progress"])
+            metadata = file.metadata()
+            progress = json.loads(metadata["progress"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
+        if _checksum(tensors, metadata["progress"]) != metadata["checksum"]:
+            raise ValueError("it was damaged")
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
         raise ValueError(f"{path} is not a checkpoint of a run ({error}). Start the run again.") from None
     try:
@@ -64,6 +70,15 @@ def load_checkpoint(trainer: Trainer, path: Path) -> None:
             f"{path.parent}",
             stacklevel=2,
         )
+
+
+def _checksum(tensors: dict[str, Tensor], progress: str) -> str:
+    """Of all that training goes on with: other bits in the file could be read, and would change the result."""
+    digest = hashlib.sha256(progress.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)};".encode())
+        digest.update(tensor.cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
