@@ -102,7 +102,7 @@ def answers(rng: random.Random, folder: Path) -> str:
     size = int(data.num_nodes or 0)
     pairs = torch.randint(size, (2, rng.randint(1, 6)), generator=torch.Generator().manual_seed(rng.randrange(99)))
     queries = rng.choice((None, pairs[0], pairs))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # colors that reach no query
         found = model(data.x, data.edge_index, queries=queries)
         embedded = model.embed(data, queries, memory=rng.choice((None, 2**20)))
@@ -110,7 +110,8 @@ def answers(rng: random.Random, folder: Path) -> str:
     if model.identity == "full":
         nodes = list(range(size)) if queries is None else (queries if queries.dim() == 1 else queries[0]).tolist()
         colors = nodes if queries is None or queries.dim() == 1 else queries[1].tolist()
-        expected = brute_force.embeddings(model, data.x, data.edge_index, list(zip(nodes, colors, strict=True)))
+        with torch.no_grad():
+            expected = brute_force.embeddings(model, data.x, data.edge_index, list(zip(nodes, colors, strict=True)))
         _same(found, expected, "brute force")
     return f"{model.identity} {model.config.conv}"
 
