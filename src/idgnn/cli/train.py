@@ -44,6 +44,11 @@ class NetworkOptions(ModelSettings):
     """ID-GNN-Full, ID-GNN-Fast (closed-walk counts as features), or the plain GNN; unless given, what a timed step
     allows, and so are layers and query-batch-size."""
 
+    def __post_init__(self) -> None:
+        if self.identity is None and self.colors == 2:  # only the full version has colors
+            object.__setattr__(self, "identity", "full")
+        super().__post_init__()
+
     def settings(self, identity: Identity = ModelSettings.identity) -> ModelSettings:
         """As settings of a run, with this identity unless one was given."""
         return ModelSettings(**{**asdict(self), "identity": self.identity or identity})

@@ -25,6 +25,8 @@ def unused_options(settings: RunSettings, identity_given: bool = True) -> list[s
         *_without(model, ("symmetric", "pair_head"), task.level == "pair", "a task about pairs of nodes"),
         *_without(model, ("aggr",), model.conv == "sage", "--conv sage"),
         *_without(model, ("heads",), model.conv == "gat", "--conv gat"),
+        *_without(model, ("second", "pool", "with_self"), model.colors == 2, "--colors 2"),
+        *_without(model, ("radius",), model.colors == 2 and model.second == "ball", "--colors 2 --second ball"),
         *_without(task, ("bins",), task.name.endswith("clustering"), "a clustering task"),
         *_without(task, ("pairs", "cutoff"), task.name == "shortest-path", "--task shortest-path"),
         *_without(task, ("supervision",), task.name == "link-prediction", "--task link-prediction"),

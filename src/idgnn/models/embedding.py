@@ -28,10 +28,12 @@ from idgnn.identity.cycle_features import computed_scale, cycle_features
 from idgnn.identity.queries import Queries, as_queries, as_tensor
 from idgnn.identity.schedule import Blocks, Schedule, TakesBlocks, group_messages, split_round
 from idgnn.identity.schedule_builder import make_schedule
+from idgnn.identity.second_nodes import Reading
+from idgnn.identity.two_colors import all_rows, count_rows, two_color_bounds
 from idgnn.layers.aggregation import gather_sum
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.operator import LinearSumOperator, Operator, PlainRound, SumOperator
-from idgnn.models.inputs import Inputs, of_data
+from idgnn.models.inputs import Inputs, check_one_color, of_data
 from idgnn.models.large_graph import LargeGraph
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ _EDGE_BYTES = 80
 # training graph (K = 3, width 64, one thread) took 4.1 s with 2^26, 5.5 s with 2^28 and 4.6 s with 2^25. Where rows
 # share blocks of messages, every chunk looks them up among all: SAGE and GAT took twice as long or more with 2^26.
 CPU_CHUNK, _CPU_CHUNK_OF_SUMS = 2**28, 2**26
+_TRIPLES = 2**18  # that are listed at a time, unless one answer has more
 _UNITS = {"": 1} | {
     f"{letter}{binary}": (1024 if binary else 1000) ** power
     for power, letter in enumerate("KMGT", 1)
@@ -109,9 +112,14 @@ class Share:
     size: int = 1
     parts: int = 1
 
-    def of(self, chunks: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
-        """The chunks of this process: consecutive ones, which cost about the same each."""
-        return chunks[len(chunks) * self.rank // self.size : len(chunks) * (self.rank + 1) // self.size]
+    def left(self, chunks: Iterable[tuple[int, int]], start: int) -> list[tuple[int, int]]:
+        """The chunks of this process, consecutive ones that cost about the same, without what is done up to `start`.
+
+        One that was begun in smaller chunks, with less memory, is finished.
+        """
+        every = list(chunks)
+        own = every[len(every) * self.rank // self.size : len(every) * (self.rank + 1) // self.size]
+        return [(max(first, start), last) for first, last in own if last > start]
 
     def limit(self, cost: Tensor) -> float:
         """The most that a chunk of queries of these costs may cost."""
@@ -139,22 +147,36 @@ def embed_by_chunks(
     queries = as_queries(roots, inputs.num_nodes, device)
     if inputs.num_nodes == 0:
         return
-    asked, inverse = torch.unique(queries.color * inputs.num_nodes + queries.node, return_inverse=True)
-    place, ptr = torch.argsort(inverse, stable=True).cpu(), pointers(inverse.sort().values, asked.numel()).cpu()
-    if start == asked.numel():
+    asked, inverse = distinct_roots(model, roots, queries, inputs.num_nodes)
+    size = asked.size(-1)
+    place, ptr = torch.argsort(inverse, stable=True).cpu(), pointers(inverse.sort().values, size).cpu()
+    if start == size:
         return
-    node = asked % inputs.num_nodes
-    different = Queries(node, node if queries.own else asked // inputs.num_nodes)
     # States are kept and added up over rounds, in the precision of the weights.
     with torch.no_grad(), evaluating(model), torch.autocast(device.type, enabled=False):
-        unreached = 0
-        for first, last, values, missed in _answers(model, inputs, different, as_bytes(memory, device), start, share):
+        unreached, bound = 0, as_bytes(memory, device)
+        if model.second_nodes is None:
+            node = asked % inputs.num_nodes
+            different = Queries(node, node if queries.own else asked // inputs.num_nodes)
+            answers = _answers(model, inputs, different, bound, start, share)
+        else:
+            answers = _two_color_answers(model, inputs, asked, bound, start, share)
+        for first, last, values, missed in answers:
             positions = place[ptr[first] : ptr[last]]
             number = torch.repeat_interleave(ptr[first : last + 1].diff())
             finished(positions, values.cpu()[number], last)
             unreached += missed
     if share.size == 1:
-        warn_unreached(unreached, asked.numel(), model.num_layers or 1, stacklevel=3)
+        warn_unreached(unreached, size, model.num_layers or 1, stacklevel=3)
+
+
+def distinct_roots(model: AnyEncoder, roots: Tensor | None, queries: Queries, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """The different roots, in the order in which they are computed, and the place of each root among them."""
+    if model.second_nodes is None:
+        check_one_color(roots)
+        return torch.unique(queries.color * num_nodes + queries.node, return_inverse=True)
+    every = queries.node if roots is None else roots.to(queries.node.device, torch.long)
+    return torch.unique(every, return_inverse=True, dim=-1)
 
 
 def _answers(
@@ -162,14 +184,9 @@ def _answers(
 ) -> Iterator[tuple[int, int, Tensor, int]]:
     """First and last + 1 query of each chunk, its embeddings, and how many of them no color reaches."""
     budget = _Budget(model, inputs, memory)
-
-    def left(chunks: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Those of this process that are not done; one that was begun with less memory is finished."""
-        return [(max(first, start), last) for first, last in share.of(list(chunks)) if last > start]
-
     if model.operator is None:
         graph = LargeGraph.of_inputs(model, inputs)
-        for first, last in left(_row_graph_chunks(model, graph, queries, budget, share)):
+        for first, last in share.left(_row_graph_chunks(model, graph, queries, budget, share), start):
             ready, missed = graph.prepare_rows(queries.slice(first, last))
             yield first, last, model.run(ready), missed
         return
@@ -182,16 +199,66 @@ def _answers(
         x = torch.cat([x, counted.to(x)], dim=-1)
     network = _KeptNetwork(model, inputs, x, torch.cat([queries.node, queries.color]), budget)
     if model.identity == "full":
-        for first, last in left(network.chunks(queries, share)):
+        for first, last in share.left(network.chunks(queries, share), start):
             yield first, last, *network.colored(queries.slice(first, last))
         return
     each = torch.ones(queries.node.numel())
-    for first, last in left(cut(each, min(max(budget.room / budget.row, 1), share.limit(each)))):
+    for first, last in share.left(cut(each, min(max(budget.room / budget.row, 1), share.limit(each))), start):
         some = queries.slice(first, last)
         h = model.finish(network.states[-1].index_select(0, some.node))
         if not some.own:
             h = torch.cat([h, model.finish(network.states[-1].index_select(0, some.color))], dim=-1)
         yield first, last, h, 0
+
+
+def _two_color_answers(
+    model: AnyEncoder, inputs: Inputs, roots: Tensor, memory: int, start: int, share: Share
+) -> Iterator[tuple[int, int, Tensor, int]]:
+    """The same for nodes, pairs or triples under two colors: all that is pooled into an answer is in one chunk."""
+    budget, second = _Budget(model, inputs, memory), model.second_nodes
+    assert second is not None
+    network = graph = None
+    if model.operator is None:
+        graph = LargeGraph.of_inputs(model, inputs)
+        indexed, num_layers = graph.graph, graph.num_layers
+    else:
+        model = cast("IDGNN", model)
+        read = roots[0] if roots.dim() == 2 and roots.size(0) == 3 else roots.flatten()
+        network = _KeptNetwork(model, inputs, inputs.x, read, budget)
+        indexed, num_layers = network.graph, model.num_layers
+    listed = roots.dim() == 2 and roots.size(0) == 3
+    most = second.most(indexed, roots)
+    for begin, end in share.left(cut(most, min(_TRIPLES, share.limit(most))), start):
+        asked = second.read(indexed, roots[..., begin:end])
+        rows, between, edges = two_color_bounds(indexed, num_layers, asked.queries)
+        each = budget.cost(rows + 1, between, edges, network is not None and network.keeps_sums)
+        cost = each.new_zeros(asked.num_answers).index_add_(0, asked.owner, each)
+        for first, last in cut(cost, budget.chunk):
+            some = second.read(indexed, roots[..., begin + first : begin + last])
+            if last == first + 1 and float(cost[first]) > budget.room:  # by the bound; it may be less
+                _check_two_colors(indexed, num_layers, some, budget, network is not None and network.keeps_sums)
+            if network is not None:
+                values, missed = network.two_colors(some)
+            else:
+                assert graph is not None
+                values, missed = model.run(graph.prepare_reading(some)), 0
+            yield begin + first, begin + last, values, missed if listed else 0
+
+
+def _check_two_colors(graph: IndexedGraph, num_layers: int, asked: Reading, budget: _Budget, sums: bool) -> None:
+    """Refuses an answer whose rows do not fit into the room."""
+    rows, edges = 0, 0
+    for found in count_rows(graph, num_layers, asked.queries, exchange=False):
+        rows, edges = found.rows, found.edges
+    number, room = torch.tensor(float(rows)), budget.room
+    cost = float(budget.cost(number, torch.tensor(float(edges)), torch.tensor(float(edges)), sums))
+    if cost > room:
+        raise TooLargeError(
+            f"one embedding alone has {rows:,} states of its own under two colors and takes about {readable(cost)}, "
+            f"but of the memory that was given {readable(room)} are left for that. Give about "
+            f"{readable(2 * (cost - room))} more (memory=..., --memory). Networks with second='neighbors', one color, "
+            "or fewer layers need less."
+        )
 
 
 def _row_graph_chunks(
@@ -247,6 +314,14 @@ class _Budget:
         on_cpu = _CPU_CHUNK_OF_SUMS if operator is not None and operator.sums else CPU_CHUNK
         self.chunk = min(self.room, on_cpu) if inputs.x.device.type == "cpu" else self.room
 
+    def cost(self, rows: Tensor, between: Tensor, edges: Tensor, sums: bool) -> Tensor:
+        """Bytes of chunks with so many rows, edges looked at between them, and edges into them.
+
+        Layers that sum (`sums`) do not receive the messages over all edges into rows again.
+        """
+        cost = rows * self.row + between * self.edge
+        return cost if sums else cost + edges * self.message
+
 
 class _KeptNetwork:
     """A network of our own layers on one graph: the plain states of all nodes, then the rows of some queries at a time.
@@ -274,7 +349,8 @@ class _KeptNetwork:
 
     def chunks(self, queries: Queries, share: Share = WHOLE) -> Iterator[tuple[int, int]]:
         """Runs of queries, in their order, that fit into the room; refuses one that does not fit alone."""
-        cost = self._cost(*row_bounds(self.graph, self.model.num_layers, queries))
+        bounds = row_bounds(self.graph, self.model.num_layers, queries)
+        cost = self.budget.cost(*bounds, self.keeps_sums)
         for query in (cost > self.budget.room).nonzero().flatten():  # by the bound; what it really costs may be less
             alone = queries.slice(int(query), int(query) + 1)
             self._check(find_cone(self.graph, self.model.num_layers, alone), alone)
@@ -282,13 +358,25 @@ class _KeptNetwork:
 
     def colored(self, queries: Queries) -> tuple[Tensor, int]:
         """Embeddings of nodes under colors, and how many of them no color reaches: those are the plain ones."""
-        cone = find_cone(self.graph, self.model.num_layers, queries)
+        answer, unreached = self._states(find_cone(self.graph, self.model.num_layers, queries), queries)
+        return self.model.finish(answer), unreached
+
+    def two_colors(self, asked: Reading) -> tuple[Tensor, int]:
+        """Embeddings of what is pooled from states under two colors, and how many of these no color reaches."""
+        answer, unreached = self._states(all_rows(self.graph, self.model.num_layers, asked.queries), asked.queries)
+        size = asked.owner.numel()
+        every, none = torch.arange(size, device=asked.owner.device), asked.owner[:0]
+        pool = group_messages(every, asked.owner, none, size, asked.num_answers, gradients=False)
+        return self.model.finish(self.model.pooled(answer, pool)), unreached
+
+    def _states(self, cone: Cone, queries: Queries) -> tuple[Tensor, int]:
+        """The states that answer queries after the last round, and how many of them are plain."""
         _, there = cone.find(queries)
         answer = self.states[-1].index_select(0, queries.node)
         reached = there.nonzero().flatten()
         if reached.numel():
             answer[reached] = self._run(self._schedule(cone, queries.take(reached)))
-        return self.model.finish(answer), there.numel() - reached.numel()
+        return answer, there.numel() - reached.numel()
 
     def _schedule(self, cone: Cone, queries: Queries) -> Schedule:
         return make_schedule(
@@ -397,16 +485,12 @@ class _KeptNetwork:
         kept.total_with_own[nodes] = total
         return operator.finish(total)
 
-    def _cost(self, rows: Tensor, between: Tensor, edges: Tensor) -> Tensor:
-        """Bytes of chunks with so many rows, edges looked at between them, and edges into them."""
-        cost = rows * self.budget.row + between * self.budget.edge
-        return cost if self.keeps_sums else cost + edges * self.budget.message
-
     def _check(self, cone: Cone, query: Queries) -> None:
         rows, node = cone.key.numel(), cone.node
         edges = self.graph.into.degree_of(node).sum()
         between = torch.stack([each.degree_of(node).sum() for each in self.graph.ascending]).sum()
-        cost, room = self._cost(torch.tensor(rows), between, edges), self.budget.room
+        cost = self.budget.cost(torch.tensor(rows), between, edges, self.keeps_sums)
+        room = self.budget.room
         if cost > room:
             raise TooLargeError(
                 f"the embedding of node {int(query.node)} alone has {rows:,} states of its own and takes about "

@@ -16,6 +16,8 @@ from idgnn.graphs.sources import FileSource, Selection
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.cost import EDGE_BYTES, ROW_BYTES, WORKING, cost_on, free_memory
 from idgnn.identity.identity_graph import UnreachedColorWarning
+from idgnn.identity.queries import as_queries
+from idgnn.identity.second_nodes import SecondNodes
 from idgnn.models.predictor import Predictor, make_predictor
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.problem import Problem, make_problem
@@ -188,24 +190,30 @@ class _Costs:
         """Of the timed batch, in all rounds together: those of plain rows, and those of the rows of each query."""
         depth, edges = model.num_layers(self.part.level), float(self._graph.into.edge.numel())
         if model.identity == "full":
-            edges += self._per_query(depth)[1] * _num_queries(self.sample)
+            edges += self._per_query(model)[1] * _num_queries(self.sample)
         return edges * depth
 
     def bytes_per_query(self, model: ModelSettings) -> float:
         """About what a query takes while a network runs, beside the plain rows."""
-        rows, edges = self._per_query(model.num_layers(self.part.level))
+        rows, edges = self._per_query(model)
         return WORKING * (rows * ROW_BYTES + edges * EDGE_BYTES) if model.identity == "full" else 0.0
 
-    def _per_query(self, depth: int) -> tuple[float, float]:
+    def _per_query(self, model: ModelSettings) -> tuple[float, float]:
         """Rows of a query, and the messages into them, on average over some."""
+        depth = model.num_layers(self.part.level)
         if depth not in self._costs:
-            asked = self.sample.queries
+            asked, graph = self.sample.queries, self._graph
             if asked is None or self.part.level == "graph":
                 asked = torch.arange(self.sample.x.size(0))
             asked = asked[..., :: max(asked.size(-1) // _COUNTED, 1)]
-            cost, number = cost_on(self._graph, Data(num_nodes=self._graph.num_nodes), depth, asked), asked.size(-1)
-            rows, edges = cost.rows - self._graph.num_nodes, cost.edges - self._graph.into.edge.numel()
-            self._costs[depth] = rows / max(number, 1), edges / max(number, 1)
+            if model.colors == 2:
+                second = SecondNodes(model.second, model.radius, model.with_self)
+                queries = second.read(graph, asked).queries
+            else:
+                queries = as_queries(asked, graph.num_nodes, asked.device)
+            cost, number = cost_on(graph, Data(num_nodes=graph.num_nodes), depth, queries), max(asked.size(-1), 1)
+            rows, edges = cost.rows - graph.num_nodes, cost.edges - graph.into.edge.numel()
+            self._costs[depth] = rows / number, edges / number
         return self._costs[depth]
 
     def seconds(self, model: ModelSettings, limit: float | None = None) -> float:

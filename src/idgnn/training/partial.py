@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from idgnn.graphs.dataset import checksum
 from idgnn.identity.checks import check_graph
 from idgnn.identity.queries import as_queries
-from idgnn.models.embedding import EmbeddingBar, Share, as_bytes, embed_by_chunks, embedding_shape
+from idgnn.models.embedding import EmbeddingBar, Share, as_bytes, distinct_roots, embed_by_chunks, embedding_shape
 from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.models.saving import separate_tensors
 from idgnn.training.processes import SINGLE_PROCESS, Processes
@@ -111,7 +111,7 @@ def embed_partial(
     fingerprint = _fingerprint(encoder, data, roots)
     partial = Partial(partial_path(path, processes), f"{fingerprint} {share.rank}/{share.size}", shape)
     asked = as_queries(roots, check_graph(data), torch.device("cpu"))
-    number = torch.unique(asked.color * max(data.num_nodes or 0, 1) + asked.node, return_inverse=True)[1]
+    number = distinct_roots(encoder, roots, asked, max(data.num_nodes or 0, 1))[1]
     with EmbeddingBar(-(-shape[0] // processes.size), progress and processes.first) as bar:
         bar.advance(partial.done - (partial.begin or 0))
 
