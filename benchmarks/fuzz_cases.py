@@ -222,7 +222,7 @@ def command(rng: random.Random, folder: Path) -> str:
         ("--fanout", ("3", "2 2")),
         ("--keep", ("best",)),
     ):
-        if rng.random() < 0.25:
+        if rng.random() < 0.12:
             options += [name, *rng.choice(values).split()]
     code, said = _main(["train", *options], folder)
     if code != 0:
