@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from idgnn.graphs.dataset import Dataset
+from idgnn.graphs.sources import FileSource
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks import node_features
@@ -18,6 +19,7 @@ from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.run_settings import TrainOptions
 from idgnn.training.train import train
 from idgnn.training.trained import Run
+from tests.graphs.files.written import write
 
 QUICK = {"model": ModelSettings(width=8, layers=2), "training": TrainOptions(epochs=2, device="cpu")}
 
@@ -73,7 +75,7 @@ def test_predicted_links_are_not_in_them(kind):
 def test_auto_says_what_it_took(monkeypatch):
     graph, many = [data_of(awkward())], [data_of(nx.path_graph(4)) for _ in range(3)]
     found = {
-        name: choose_features(TaskSettings(name=name, features="auto"), graphs)
+        name: choose_features(TaskSettings(name=name, features="auto"), Dataset("python", graphs))
         for name, graphs in (
             ("node-classification", graph),
             ("link-prediction", graph),
@@ -84,20 +86,26 @@ def test_auto_says_what_it_took(monkeypatch):
     assert [each.kind for each in found.values()] == ["onehot", "degree", "degree", "constant"]
     assert all(each.reason for each in found.values())
     monkeypatch.setattr(node_features, "MOST_ONE_HOT", 19)
-    assert choose_features(TaskSettings(name="node-classification", features="auto"), graph).kind == "embedding"
+    assert (
+        choose_features(TaskSettings(name="node-classification", features="auto"), Dataset("python", graph)).kind
+        == "embedding"
+    )
     with pytest.raises(ValueError, match=r"has 20 nodes, and at most 19 can be coded so. Use embedding."):
-        choose_features(TaskSettings(name="node-classification", features="onehot"), graph)
+        choose_features(TaskSettings(name="node-classification", features="onehot"), Dataset("python", graph))
     graph[0].x = torch.rand(20, 3)
-    assert choose_features(TaskSettings(name="node-classification", features="auto"), graph).kind == "constant"
+    assert (
+        choose_features(TaskSettings(name="node-classification", features="auto"), Dataset("python", graph)).kind
+        == "constant"
+    )
 
 
 def test_what_does_not_fit_is_refused():
     many = [data_of(nx.path_graph(4)) for _ in range(3)]
     with pytest.raises(ValueError, match=r"can learn if there is one graph, but there are 3. Use degree or counts"):
-        choose_features(TaskSettings(name="node-classification", features="onehot"), many)
+        choose_features(TaskSettings(name="node-classification", features="onehot"), Dataset("python", many))
     given = [Data(x=torch.rand(4, 3), edge_index=many[0].edge_index)]
     with pytest.raises(ValueError, match="for graphs without features, but these have 3 for each node"):
-        choose_features(TaskSettings(name="node-classification", features="degree"), given)
+        choose_features(TaskSettings(name="node-classification", features="degree"), Dataset("python", given))
     with pytest.raises(ValueError, match="features is 'random', expected one of constant, degree"):
         TaskSettings(name="node-classification", features="random")
     with pytest.raises(ValueError, match="num_embeddings is given and in_channels is 3, expected 1"):
@@ -146,3 +154,16 @@ def test_learned_vectors_are_a_linear_layer_on_one_hot_codes(identity):
     learned.eval()
     embedded = learned.embed(Data(x=inputs["learned"], edge_index=data.edge_index))
     torch.testing.assert_close(embedded, learned(inputs["learned"], data.edge_index), atol=1e-5, rtol=1e-4)
+
+
+def test_a_column_that_is_one_everywhere_is_a_feature(tmp_path):
+    """A column with a single category is coded by 1 for every node: it was taken for no feature at all."""
+    rows = "".join(f"n{i},x,{i % 2}\n" for i in range(10))
+    nodes = write(tmp_path / "n.csv", "id,kind,y\n" + rows)
+    edges = write(tmp_path / "e.csv", "source,target\n" + "".join(f"n{i},n{(i + 1) % 10}\n" for i in range(10)))
+    source = FileSource(edges, nodes, label="y")
+    settings = TaskSettings(name="node-classification", features="auto", valid=0.4)
+    run = train(source, settings, **QUICK)
+    assert run.features.kind == "constant" and len(run.predict(source)["node"]) == 10
+    ignored = train(FileSource(edges, nodes, label="y", ignore=("kind",)), settings, **QUICK)
+    assert ignored.features.kind == "onehot"

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
 from idgnn.choices import FeatureName, TaskName
-from idgnn.graphs.dataset import checksum
+from idgnn.graphs.dataset import Dataset, checksum
 from idgnn.identity.cycle_features import cycle_features
 from idgnn.tasks.query_set import QuerySet
 from idgnn.tasks.task_settings import TaskSettings
@@ -84,13 +84,15 @@ def lack_features(graphs: Sequence[Data]) -> bool:
     return all(graph.x is None or (graph.x[:1].numel() <= 1 and bool((graph.x == 1).all())) for graph in graphs)
 
 
-def choose_features(settings: TaskSettings, graphs: Sequence[Data]) -> NodeFeatures:
+def choose_features(settings: TaskSettings, dataset: Dataset) -> NodeFeatures:
     """The features that the settings name, or for `auto` the choice and its reason.
 
     One-hot numbers and embeddings are weights for each node. They need a single graph, of which training sees all
     nodes, and are no use on another one.
     """
-    lacking, kind = lack_features(graphs), settings.features
+    graphs, kind = dataset.graphs, settings.features
+    # A column of files is a feature also where it is 1 everywhere, as a column of one category is.
+    lacking = lack_features(graphs) if dataset.schema is None else not dataset.schema.node
     if kind == "auto":
         return _automatic(settings, graphs) if lacking else NodeFeatures()
     if kind != "constant" and not lacking:

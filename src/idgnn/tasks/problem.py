@@ -78,7 +78,7 @@ def make_problem(dataset: Dataset, settings: TaskSettings, seed: int = 0) -> Pro
         raise ValueError("there are no graphs, expected at least one.")
     task = TASKS[settings.name]
     dataset = replace(dataset, graphs=task.labeled(dataset.graphs, settings))
-    features = choose_features(settings, dataset.graphs)
+    features = choose_features(settings, dataset)
     parts, graph_ids = task.split(dataset, settings, seed)
     parts = give_features(features, parts)
     targets = {name: part.target for name, part in parts.items() if part.target is not None}
