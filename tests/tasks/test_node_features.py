@@ -158,11 +158,11 @@ def test_learned_vectors_are_a_linear_layer_on_one_hot_codes(identity):
 
 def test_a_column_that_is_one_everywhere_is_a_feature(tmp_path):
     """A column with a single category is coded by 1 for every node: it was taken for no feature at all."""
-    rows = "".join(f"n{i},x,{i % 2}\n" for i in range(10))
+    rows = "".join(f"n{i},x,{i / 2}\n" for i in range(10))
     nodes = write(tmp_path / "n.csv", "id,kind,y\n" + rows)
     edges = write(tmp_path / "e.csv", "source,target\n" + "".join(f"n{i},n{(i + 1) % 10}\n" for i in range(10)))
     source = FileSource(edges, nodes, label="y")
-    settings = TaskSettings(name="node-classification", features="auto", valid=0.4)
+    settings = TaskSettings(name="node-regression", features="auto")
     run = train(source, settings, **QUICK)
     assert run.features.kind == "constant" and len(run.predict(source)["node"]) == 10
     ignored = train(FileSource(edges, nodes, label="y", ignore=("kind",)), settings, **QUICK)
