@@ -92,7 +92,7 @@ class Predict(NewGraphs):
         if (given := self.on_tables()) is not None:
             from idgnn.training.relational_runs import predictions
 
-            table = predictions(*given)
+            table = predictions(*given, self.device)
             write_table(table, self.output)
             print(f"{len(next(iter(table.values()))):,} rows: {self.output}")
             return
@@ -132,7 +132,7 @@ class Embed(NewGraphs):
         if (given := self.on_tables()) is not None:
             from idgnn.training.relational_runs import embeddings
 
-            self._write(*embeddings(*given))
+            self._write(*embeddings(*given, self.device))
             return
         from idgnn.training.processes import device_name, joined
 

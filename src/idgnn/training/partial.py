@@ -19,7 +19,9 @@ from torch_geometric.data import Data
 from idgnn.graphs.dataset import checksum
 from idgnn.identity.checks import check_graph
 from idgnn.identity.queries import as_queries
-from idgnn.models.embedding import EmbeddingBar, Share, as_bytes, distinct_roots, embed_by_chunks, embedding_shape
+from idgnn.models.chunk_shares import Share
+from idgnn.models.embedding import EmbeddingBar, distinct_roots, embed_by_chunks, embedding_shape
+from idgnn.models.embedding_memory import as_bytes
 from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.models.saving import separate_tensors
 from idgnn.training.processes import SINGLE_PROCESS, Processes
