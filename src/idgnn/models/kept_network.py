@@ -53,9 +53,7 @@ class KeptNetwork:
         self.block_values: list[tuple[Tensor, ...]] = []  # of all blocks, for each round
         self.states = self._plain_states(x, read)  # after 0 ... num_layers rounds, each [num_nodes, width]
 
-    def chunks(
-        self, queries: Queries, share: Share = WHOLE, start: int = 0
-    ) -> Iterator[tuple[tuple[int, int], float]]:
+    def chunks(self, queries: Queries, share: Share = WHOLE, start: int = 0) -> Iterator[tuple[tuple[int, int], float]]:
         """Runs of queries, in their order, that fit into the room, and the bytes of each; refuses one that does not
         fit alone. Of several processes, and of work that was begun, those that are left to this one."""
         bounds = row_bounds(self.graph, self.model.num_layers, queries)
