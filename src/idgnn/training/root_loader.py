@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 
-from idgnn.identity.checks import check_graph, check_pairs, check_roots, check_whole
+from idgnn.identity.checks import check_graph, check_pairs, check_roots, check_triples, check_whole
 from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec
 from idgnn.identity.queries import as_tensor
 from idgnn.models.hetero.identity_aware import HeteroIdentityAwareModel
@@ -175,5 +175,10 @@ def _checked(queries: Tensor | None, data: Data) -> Tensor:
     if queries is None:
         return torch.arange(num_nodes)
     if queries.numel():
-        check_pairs(queries, num_nodes) if queries.dim() == 2 else check_roots(queries, num_nodes)
+        if queries.dim() == 2 and queries.size(0) == 3:
+            check_triples(queries, num_nodes)
+        elif queries.dim() == 2:
+            check_pairs(queries, num_nodes)
+        else:
+            check_roots(queries, num_nodes)
     return queries.cpu().long()
