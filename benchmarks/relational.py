@@ -38,16 +38,25 @@ def settings_of(task: str, identity: Identity, seed: int) -> RelationalSettings:
     """The settings of a task; items are three steps from the entities, and four layers were published."""
     if task == "driver-circuit-compete":
         return RelationalSettings(
-            identity,
-            4,
-            32,
+            identity=identity,
+            num_layers=4,
+            hidden_channels=32,
             dropout=0.2,
             window_years=5,
             epochs=8,
             select="last",
             seed=seed,  # 27 queries cannot choose
         )
-    return RelationalSettings(identity, 2, 32, dropout=0.2, window_years=3, epochs=5, train_years=30, seed=seed)
+    return RelationalSettings(
+        identity=identity,
+        num_layers=2,
+        hidden_channels=32,
+        dropout=0.2,
+        window_years=3,
+        epochs=5,
+        train_years=30,
+        seed=seed,
+    )
 
 
 def main() -> None:

@@ -104,6 +104,15 @@ def test_train_predict_and_embed_a_recommendation(folder, capsys):
     assert [len(row) for row in rows_of(folder / "h.csv")] == [2 + 8] * 2
 
 
+@pytest.mark.parametrize("color", ["message", "message+update"])
+def test_the_color_of_a_run_is_kept_with_it(folder, color):
+    train(folder, "--task", "entity-regression", "--epochs", "1", "--color", color)
+    run = load_run(run_of(folder))
+    assert run.record["settings"]["color"] == run.model.settings["color"] == color
+    updates = [name for name in run.model.state_dict() if name.endswith("update_colored")]
+    assert len(updates) == (2 if color == "message+update" else 0)
+
+
 def test_train_and_predict_a_number(folder, capsys):
     train(folder, "--task", "entity-regression", "--identity", "none")
     assert "median" in capsys.readouterr().out
@@ -225,6 +234,7 @@ def test_inspect_prints_schema_reach_and_cost(folder, capsys):
         (["ENZYMES", "--task", "recommendation"], "beside a dataset"),
         (["--task", "recommendation", "--class-weights", "balanced"], "--class-weights has no effect with --tables"),
         (["--task", "recommendation", "--conv", "gin", "--batch-size", "4"], "--conv, --batch-size has no effect"),
+        (["--task", "recommendation", "--identity", "fast", "--color", "message"], "--color has no effect without"),
         (["--task", "recommendation", "--window-years", "-1"], "window_years is -1.0, expected more than 0 years"),
     ],
 )

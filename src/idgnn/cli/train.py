@@ -33,7 +33,7 @@ LONGEST_NAME = 150  # of a folder, without seed and time; file systems take 255
 NOT_IN_NAMES = ("conv", "identity", "device", "workers", "compile", "cuda_graphs")  # there already, or no matter
 
 
-_USED_WITH_TABLES = ("identity", "layers", "width", "dropout", "epochs", "lr", "weight_decay", "keep", "device")
+_USED_WITH_TABLES = ("identity", "color", "layers", "width", "dropout", "epochs", "lr", "weight_decay", "keep", "device")
 
 
 @dataclass(frozen=True)
@@ -201,6 +201,7 @@ class Train:
         settings = [
             RelationalSettings(
                 identity=model.identity or ModelSettings.identity,
+                color=model.color,
                 num_layers=model.layers or 4,
                 hidden_channels=model.width or 64,
                 dropout=model.dropout,
@@ -232,6 +233,8 @@ class Train:
             raise ValueError(
                 f"{', '.join(unused)} has no effect with --tables. Leave it out; networks over tables take {used}."
             )
+        if self.model.identity not in (None, "full") and self.model.color != ModelSettings.color:
+            raise ValueError("--color has no effect without --identity full. Leave it out.")
 
     def _train(self, dataset: Dataset, settings: RunSettings, processes: Processes) -> Run:
         from idgnn.cli.training_display import TrainingProgress

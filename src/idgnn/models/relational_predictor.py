@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import HeteroData
 
-from idgnn.choices import Identity
+from idgnn.choices import Color, Identity
 from idgnn.identity.cone import UnreachedColorWarning
 from idgnn.identity.walk_counts import walk_counts
 from idgnn.models.column_encoder import ColumnEncoder
@@ -69,6 +69,7 @@ class RelationalPredictor(Saved):
         entity_type: str,
         item_type: str | None = None,
         identity: Identity = "full",
+        color: Color = HeteroConfig.color,
         num_layers: int = 2,
         hidden_channels: int = 64,
         out_channels: int = 1,
@@ -82,6 +83,7 @@ class RelationalPredictor(Saved):
             "entity_type": entity_type,
             "item_type": item_type,
             "identity": identity,
+            "color": color,
             "num_layers": num_layers,
             "hidden_channels": hidden_channels,
             "out_channels": out_channels,
@@ -93,6 +95,7 @@ class RelationalPredictor(Saved):
             hidden_channels=hidden_channels,
             num_layers=num_layers,
             identity=identity,
+            color=color,
             root=entity_type,
             dropout=dropout,
             cycle_length=_WALK_LENGTH,

@@ -13,11 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import HeteroData
 
-from idgnn.choices import Identity, check_choices, check_counts
+from idgnn.choices import Color, Identity, check_choices, check_counts
 from idgnn.graphs.relational.columns import as_dicts
 from idgnn.graphs.relational.graph import aged_channels, aged_snapshot
 from idgnn.graphs.relational.task_tables import TimedQueries
 from idgnn.graphs.relational.times import YEAR
+from idgnn.models.hetero.config import HeteroConfig
 from idgnn.models.relational_predictor import Moment, RelationalPredictor
 from idgnn.models.settings import check_dropout
 from idgnn.tasks.relational import Ranking, RelationalProblem
@@ -30,6 +31,8 @@ class RelationalSettings:
     """A network over tables, and how it is trained."""
 
     identity: Identity = "full"
+    color: Color = HeteroConfig.color
+    """What has second weights in `"full"`: messages of the colored entity, or also its own update."""
     num_layers: int = 2
     hidden_channels: int = 64
     dropout: float = 0.0
@@ -111,6 +114,7 @@ def train_relational(
         entity_type=problem.entity_type,
         item_type=problem.item_type,
         identity=settings.identity,
+        color=settings.color,
         num_layers=settings.num_layers,
         hidden_channels=settings.hidden_channels,
         out_channels=problem.out_channels,
