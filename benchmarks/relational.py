@@ -13,8 +13,9 @@ from typing import Any, get_args
 import torch
 
 from benchmarks.data import data_folder
-from idgnn.choices import ColumnEncoding, Identity
+from idgnn.choices import Color, ColumnEncoding, Identity
 from idgnn.graphs.relational.interactions import Interactions, read_interactions
+from idgnn.models.hetero.config import HeteroConfig
 from idgnn.models.walk_idgnn import WalkIDGNN
 from idgnn.tasks.relational_files import rel_f1, rel_f1_tasks
 from idgnn.training.collaborative import (
@@ -68,6 +69,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--models", nargs="*", default=list(GOWALLA))
     parser.add_argument("--columns", default="linear", choices=get_args(ColumnEncoding), help="who encodes columns")
+    parser.add_argument("--color", default=HeteroConfig.color, choices=get_args(Color), help="what has second weights")
     parser.add_argument("--no-lag", action="store_true", help="training queries see all data before them")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--output", type=Path, default=RESULTS)
@@ -86,6 +88,7 @@ def formula_one(folder: Path, options: argparse.Namespace) -> None:
         for seed in options.seeds:
             for identity in options.identity:
                 changed = (" by pytorch-frame" if options.columns == "frame" else "") + " without lag" * options.no_lag
+                changed += f" color {options.color}" * (options.color != HeteroConfig.color)
                 key = f"rel-f1 {task} {identity}{changed} seed {seed}"
                 if key in records(options.output):
                     continue
@@ -93,7 +96,7 @@ def formula_one(folder: Path, options: argparse.Namespace) -> None:
                     problem = rel_f1(folder, task, options.columns).problem
                     heuristics = {part: problem.heuristics(part) for part in ("valid", "test")}
                     add(options.output, f"rel-f1 {task} heuristics", heuristics)
-                settings = replace(settings_of(task, identity, seed), lag=not options.no_lag)
+                settings = replace(settings_of(task, identity, seed), lag=not options.no_lag, color=options.color)
                 run = train_relational(problem, settings, device=options.device, show=print)
                 record = {
                     "settings": settings.as_dict(),

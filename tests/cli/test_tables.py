@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,7 @@ def train(folder: Path, *more: str) -> None:
 def test_train_predict_and_embed_a_recommendation(folder, capsys):
     train(folder, "--task", "recommendation", "--epochs", "30", "--lr", "0.03")
     out = capsys.readouterr().out
-    assert "Text is left out: remark of users." in out
+    assert "Columns of text or without values are left out: remark of users." in out
     assert "most used, 5 years" in out and "past visits, 5 years" in out
     record = json.loads((run_of(folder) / "relational.json").read_text())
     assert record["metrics"]["test"]["map"] > record["heuristics"]["test"]["most used, 1 year"]["map"]
@@ -221,6 +222,67 @@ def test_inspect_prints_schema_reach_and_cost(folder, capsys):
     assert "user → users" in out
     assert "Layers that a color needs" in out
     assert "Cost of ID-GNN-Full" in out
+
+
+def test_inspect_takes_tables_with_times_and_tables_without_foreign_keys(folder, capsys):
+    (folder / "users.csv").write_text("id,since\nu0,2000-01-01\n" + "".join(f"u{i},2001-01-01\n" for i in range(1, 6)))
+    (folder / "extra.csv").write_text("name,size\n")
+    schema = SCHEMA.replace('[users]\nkey = "id"', '[users]\nkey = "id"\ntime = "since"')
+    (folder / "schema.toml").write_text(schema + '[extra]\nkey = "name"\n')
+    main(["inspect", "--tables", str(folder)])
+    out = capsys.readouterr().out
+    costs = out[out.index("Cost of ID-GNN-Full") :]
+    assert "users" in costs and "items" in costs and "visits" not in costs
+    assert "No foreign key starts or ends at table 'extra'" in out
+
+
+def test_an_empty_part_gets_a_sentence(folder, capsys):
+    (folder / "valid.csv").write_text("day,user,items\n")
+    with pytest.raises(SystemExit):
+        train(folder, "--task", "recommendation")
+    assert "the part 'valid' has no queries" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("identity", ["full", "fast", "none"])
+def test_entities_and_items_with_times_keep_their_numbers(folder, identity, capsys):
+    """The first user and the first item come last: others keep their answers, and an item is ranked once it is there."""
+    since = ["2003-06-01", *["1999-01-01"] * 5]
+    for name, letter in (("users", "u"), ("items", "i")):
+        rows = [f"{letter}{i},{time}\n" for i, time in enumerate(since)]
+        (folder / f"{name}.csv").write_text("id,since\n" + "".join(rows))
+    timed = SCHEMA.replace('key = "id"', 'key = "id"\ntime = "since"')
+    (folder / "schema.toml").write_text(timed)
+    for path in folder.glob("*.csv"):
+        if path.name not in ("users.csv", "items.csv"):  # nothing happens to the two before they are there
+            lines = [line for line in path.read_text().splitlines() if "u0" not in line]
+            path.write_text("\n".join(line for line in lines if "visits" not in path.name or "i0" not in line) + "\n")
+    train(folder, "--task", "recommendation", "--identity", identity, "--window-years", "2")
+    run = load_run(run_of(folder))
+    (folder / "ask.csv").write_text("user,day\nu3,2003-01-01\nu3,2004-01-01\nu1,2003-01-01\n")
+    with_all = predictions(replace(run, task=replace(run.task, k=9)), folder, folder / "ask.csv")
+    listed = {(user, day): [] for user, day in zip(with_all["user"], with_all["day"], strict=True)}
+    for user, day, item, score in zip(*(with_all[name] for name in ("user", "day", "items", "score")), strict=True):
+        listed[user, day].append((item, score))
+    assert [len(found) for found in listed.values()] == [5, 6, 5]
+    assert "i0" not in {item for item, _ in listed["u3", "2003-01-01"]}
+
+    for name in ("users", "items"):  # the same tables without the two that come later
+        lines = (folder / f"{name}.csv").read_text().splitlines()
+        (folder / f"{name}.csv").write_text("\n".join([lines[0], *lines[2:]]) + "\n")
+    (folder / "ask.csv").write_text("user,day\nu3,2003-01-01\n")
+    alone = predictions(replace(run, task=replace(run.task, k=9)), folder, folder / "ask.csv")
+    scores = dict(zip(alone["items"], alone["score"], strict=True))
+    assert scores == pytest.approx(dict(listed["u3", "2003-01-01"]), abs=1e-5)
+
+
+def test_a_query_before_its_entity_is_a_bad_row(folder, capsys):
+    rows = "".join(f"u{i},200{i}-02-03\n" for i in range(6))
+    (folder / "users.csv").write_text("id,since\n" + rows)
+    (folder / "schema.toml").write_text(SCHEMA.replace('[users]\nkey = "id"', '[users]\nkey = "id"\ntime = "since"'))
+    with pytest.raises(SystemExit):
+        train(folder, "--task", "entity-regression")
+    message = "count_train.csv:3: asks about 'u1' at 2001-01-01, but its row of table 'users' is of 2001-02-03"
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

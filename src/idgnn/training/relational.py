@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -76,17 +76,19 @@ class RelationalRun:
 
 
 class Moments:
-    """The snapshots of a graph, each made once."""
+    """The snapshots of a graph, each made once. `whole` are the node types that queries name: entities and items."""
 
-    def __init__(self, graph: HeteroData, window_years: float | None, device: str = "cpu") -> None:
+    def __init__(
+        self, graph: HeteroData, window_years: float | None, device: str = "cpu", whole: Sequence[str | None] = ()
+    ) -> None:
         self.graph, self.window = graph, None if window_years is None else window_years * YEAR
-        self.device = device
+        self.device, self.whole = device, tuple(kind for kind in whole if kind is not None)
         self._made: dict[int, Moment] = {}
 
     def at(self, moment: int) -> Moment:
         """What was known before a moment."""
         if moment not in self._made:
-            self._made[moment] = Moment(aged_snapshot(self.graph, moment, self.window).to(self.device))
+            self._made[moment] = Moment(aged_snapshot(self.graph, moment, self.window, self.whole).to(self.device))
         return self._made[moment]
 
 
@@ -125,7 +127,7 @@ def train_relational(
     state = _State(model, optimizer, generator)
     if checkpoint is not None and checkpoint.is_file():
         state.load(checkpoint)
-    moments = Moments(problem.graph, settings.window_years, device)
+    moments = Moments(problem.graph, settings.window_years, device, (problem.entity_type, problem.item_type))
     train = _recent(problem.queries["train"], settings.train_years)
     sign = 1 if objective.higher_is_better else -1
     for epoch in range(len(state.epochs), settings.epochs):
