@@ -245,7 +245,7 @@ def test_an_empty_part_gets_a_sentence(folder, capsys):
 
 @pytest.mark.parametrize("identity", ["full", "fast", "none"])
 def test_entities_and_items_with_times_keep_their_numbers(folder, identity, capsys):
-    """The first user and the first item come last: others keep their answers, and an item is ranked once it is there."""
+    """The first user and the first item come last: others keep their answers, an item is ranked once it is there."""
     since = ["2003-06-01", *["1999-01-01"] * 5]
     for name, letter in (("users", "u"), ("items", "i")):
         rows = [f"{letter}{i},{time}\n" for i, time in enumerate(since)]

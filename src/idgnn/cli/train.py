@@ -33,7 +33,18 @@ LONGEST_NAME = 150  # of a folder, without seed and time; file systems take 255
 NOT_IN_NAMES = ("conv", "identity", "device", "workers", "compile", "cuda_graphs")  # there already, or no matter
 
 
-_USED_WITH_TABLES = ("identity", "color", "layers", "width", "dropout", "epochs", "lr", "weight_decay", "keep", "device")
+_USED_WITH_TABLES = (
+    "identity",
+    "color",
+    "layers",
+    "width",
+    "dropout",
+    "epochs",
+    "lr",
+    "weight_decay",
+    "keep",
+    "device",
+)
 
 
 @dataclass(frozen=True)

@@ -140,8 +140,10 @@ def read_queries(source: Any, columns: TaskColumns, tables: Mapping[str, KeyedTa
         report(
             text,
             row_time > time,
-            lambda row: f"asks about {keys[row]!r} at {cells[row]}, but its row of table {columns.entity_type!r} is of "
-            f"{as_text(row_time[row])}",
+            lambda row: (
+                f"asks about {keys[row]!r} at {cells[row]}, but its row of table {columns.entity_type!r} is of "
+                f"{as_text(row_time[row])}"
+            ),
             bad,
         )
     target = items = None
