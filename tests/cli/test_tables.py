@@ -142,6 +142,9 @@ def test_a_stopped_run_is_resumed(folder, capsys, monkeypatch):
     with pytest.raises(ValueError, match="not finished"):
         load_run(run)
     capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(["predict", str(run), "--tables", str(folder), "--queries", str(folder / "ask.csv")])
+    assert "is not finished. Go on with it: idgnn train --resume" in capsys.readouterr().err
     main(["train", "--resume", str(run)])
     out = capsys.readouterr().out
     assert "epoch 3" in out and "epoch 1 " not in out

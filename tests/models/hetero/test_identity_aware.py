@@ -417,6 +417,9 @@ def test_bad_input_gets_a_sentence():
     given = data.x_dict, data.edge_index_dict
     with pytest.raises(ValueError, match="without queries, expected a node type"):
         model(*given)
+    without = {kind: x for kind, x in data.x_dict.items() if kind != "race"}
+    with pytest.raises(ValueError, match=r"without features of the node type 'race', which the edge type .* names"):
+        model(without, data.edge_index_dict, queries="driver")
     with pytest.raises(ValueError, match="more than one of queries, graph and colored"):
         model(*given, queries="driver", colored={})
     with pytest.raises(ValueError, match="the node type 'pilot', but the graph has 'driver'"):

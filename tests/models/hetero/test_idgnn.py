@@ -232,3 +232,7 @@ def test_bad_input_gets_a_sentence():
         model(broken, "driver")
     with pytest.raises(ValueError, match="name the node type 'pilot'"):
         model(data, "pilot")
+    with pytest.raises(ValueError, match="the queries are none of 'driver', expected at least one"):
+        model(data, ("driver", []))
+    with pytest.raises(ValueError, match="query_time is '2010-01-01', expected numbers"):
+        model(data, "driver", query_time="2010-01-01")
