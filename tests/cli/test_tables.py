@@ -244,6 +244,16 @@ def test_an_empty_part_gets_a_sentence(folder, capsys):
     with pytest.raises(SystemExit):
         train(folder, "--task", "recommendation")
     assert "the part 'valid' has no queries" in capsys.readouterr().err
+    (folder / "valid.csv").write_text("day,user,items\n2003-01-01,u1,[]\n")
+    with pytest.raises(SystemExit):
+        train(folder, "--task", "recommendation")
+    assert "no query of the part 'valid' has a relevant item" in capsys.readouterr().err
+
+
+def test_tables_without_any_use_of_an_item(folder, capsys):
+    (folder / "visits.csv").write_text("user,item,day\n")
+    train(folder, "--task", "recommendation", "--epochs", "1")
+    assert "past visits, all years" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("identity", ["full", "fast", "none"])

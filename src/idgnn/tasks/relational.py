@@ -63,6 +63,8 @@ class RelationalProblem:
         for part, queries in self.queries.items():
             if not len(queries):
                 raise ValueError(f"the part {part!r} has no queries, expected at least one.")
+            if queries.items is not None and not queries.items.item.numel():
+                raise ValueError(f"no query of the part {part!r} has a relevant item, expected at least one.")
             check_within_data(self.graph, self.seen_until(part), f"the part {part!r}")
 
     def seen_until(self, part: str) -> Tensor:

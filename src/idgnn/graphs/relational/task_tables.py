@@ -15,7 +15,7 @@ from torch import Tensor
 
 from idgnn.graphs.files.text import BadRow, BadRows, number
 from idgnn.graphs.relational.relbench_tables import text_of
-from idgnn.graphs.relational.tables import CellTable, KeyedTable, is_missing, read_cells, report
+from idgnn.graphs.relational.tables import CellTable, KeyedTable, find_row, is_missing, read_cells, report
 from idgnn.graphs.relational.times import all_seconds, as_text
 
 MOST_CLASSES = 1000
@@ -195,7 +195,7 @@ def _cells(source: Any, bad: list[BadRow]) -> CellTable:
 
 def _rows(text: CellTable, column: str, table: KeyedTable, name: str, bad: list[BadRow]) -> np.ndarray:
     row_of, cells = table.row_of(), text.columns[column]
-    rows = np.array([row_of.get(cell, -1) for cell in cells], dtype=np.int64)
+    rows = np.array([find_row(row_of, cell, -1) for cell in cells], dtype=np.int64)
     report(text, rows < 0, lambda row: f"column {column!r} is {cells[row]!r}, which table {name!r} does not have", bad)
     return rows
 
