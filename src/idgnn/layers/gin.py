@@ -61,20 +61,15 @@ class IdentityGIN(LinearSumOperator):
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """As every layer that sums; but W may act on sums or on summands, is applied to whichever are fewer,
         and once to a target's own state and its sum together."""
-        plain, colored = round_.split_by_color(x)
+        colored = x[round_.split :]
+        own = {"own": round_.previous, "own_weight": self.own_weight}
         if round_.num_targets <= round_.num_sources:
-            out = self.lin(self._sum(x, plain, round_))
+            out = self.lin(gather_sum(x, round_.plain, **own))
         else:
-            sent = self.message(x, False)
-            out = self._sum(sent, sent[: round_.split], round_) + self.lin.bias
+            out = gather_sum(self.message(x, False), round_.plain, **own) + self.lin.bias
         if round_.has_color:
             out = gather_sum(self.message(colored, True), round_.colored, base=out)
         return self.lin_out(self.color_update(out, colored, round_).relu())
-
-    def _sum(self, x: Tensor, plain: Tensor, round_: Round) -> Tensor:
-        """The sum of a target's own row and those of its plain sources."""
-        own = x.index_select(0, round_.previous)
-        return gather_sum(plain, round_.plain, base=(1 + self.eps) * own if self.eps else own)
 
 
 class IdentityGINE(Operator):

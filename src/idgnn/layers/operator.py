@@ -13,7 +13,8 @@ from torch.nn.functional import linear
 
 from idgnn.choices import Color
 from idgnn.identity.schedule import Blocks, Exchange, Messages, Round, TakesBlocks
-from idgnn.layers.aggregation import gather_sum
+from idgnn.layers.aggregation import gather_sum, together
+from idgnn.layers.linear_by_color import linear_by_color
 
 
 class Operator(nn.Module, ABC):
@@ -73,7 +74,7 @@ class Operator(nn.Module, ABC):
             nn.init.zeros_(self.update_colored)
 
     def color_update(self, total: Tensor, colored: Tensor, round_: Round) -> Tensor:
-        r"""Adds :math:`\mathbf{W}_c \mathbf{h}_v` to the targets that are colored, in place.
+        r"""Adds :math:`\mathbf{W}_c \mathbf{h}_v` to the targets that are colored.
 
         Args:
             total: What the targets have so far `[targets, channels]`.
@@ -89,7 +90,7 @@ class Operator(nn.Module, ABC):
         target = every.new_full((round_.num_sources,), none).scatter_(0, round_.previous, every)[round_.split :]
         there = target < none
         added = linear(colored, self.update_colored) * there.unsqueeze(-1)
-        return total.index_add_(0, target.where(there, 0), added.to(total.dtype))
+        return total.index_add(0, target.where(there, 0), added.to(total.dtype))
 
     @abstractmethod
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
@@ -138,11 +139,13 @@ class SumOperator(Operator):
 
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """One round in which every target receives all of its messages."""
+        total = gather_sum(self.messages(x, round_), together(round_), edge_weight=weight)
+        return self.conclude(total, x, x[round_.split :], round_)
+
+    def messages(self, x: Tensor, round_: Round) -> Tensor:
+        """What all sources send: `[sources, in_channels]` to `[sources, channels]`."""
         plain, colored = round_.split_by_color(x)
-        total = gather_sum(self.message(plain, False), round_.plain, edge_weight=weight)
-        if round_.has_color:
-            total = gather_sum(self.message(colored, True), round_.colored, edge_weight=weight, base=total)
-        return self.conclude(total, x, colored, round_)
+        return torch.cat([self.message(plain, False), self.message(colored, True)])
 
     def conclude(self, total: Tensor, x: Tensor, colored: Tensor, round_: Round) -> Tensor:
         """The result, with the update of colored targets; `colored` are the states of the colored sources."""
@@ -201,6 +204,11 @@ class LinearSumOperator(SumOperator):
     def message(self, x: Tensor, colored: bool) -> Tensor:
         """`W h`."""
         return linear(x, self.weight_of(colored))
+
+    def messages(self, x: Tensor, round_: Round) -> Tensor:
+        """`W h` of all sources."""
+        sizes = round_.split, round_.num_sources - round_.split
+        return linear_by_color(x, sizes, [self.weight_of(False), self.weight_of(True)])
 
     def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
         """Adds the own state."""

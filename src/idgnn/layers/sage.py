@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from idgnn.choices import Aggregation, Color
 from idgnn.identity.schedule import Blocks, Round, TakesBlocks
-from idgnn.layers.aggregation import gather_max
+from idgnn.layers.aggregation import gather_max, together
+from idgnn.layers.linear_by_color import linear_by_color
 from idgnn.layers.operator import SumOperator
 
 
@@ -67,6 +68,12 @@ class IdentitySAGE(SumOperator):
         """`ReLU(W h + b)`."""
         return ((colored and self.lin_colored) or self.lin)(x).relu()
 
+    def messages(self, x: Tensor, round_: Round) -> Tensor:
+        """`ReLU(W h + b)` of all sources."""
+        lins = self.lin, self.lin_colored or self.lin
+        sizes = round_.split, round_.num_sources - round_.split
+        return linear_by_color(x, sizes, [lin.weight for lin in lins], [lin.bias for lin in lins]).relu_()
+
     def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
         """`U [aggregate, h_u]`."""
         if self.aggr == "mean":
@@ -77,14 +84,11 @@ class IdentitySAGE(SumOperator):
         """As every layer that sums, or with maxima in place of sums."""
         if self.sums:
             return super().direct(x, round_, weight)
-        plain, colored = round_.split_by_color(x)
-        sent = self.message(plain, False)
+        sent = self.messages(x, round_)
         if round_.blocks is not None:
-            sent = torch.cat([sent, *(round_.blocks.known or _maxima(sent, round_.blocks))])
-        best = gather_max(sent, round_.plain)
-        if round_.has_color:
-            best = gather_max(self.message(colored, True), round_.colored, base=best)
-        return self.conclude(best, x, colored, round_)
+            plain, colored = round_.split_by_color(sent)
+            sent = torch.cat([plain, *(round_.blocks.known or _maxima(plain, round_.blocks)), colored])
+        return self.conclude(gather_max(sent, together(round_)), x, x[round_.split :], round_)
 
 
 def _maxima(sent: Tensor, blocks: Blocks) -> tuple[Tensor]:
