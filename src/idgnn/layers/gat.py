@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from idgnn.choices import Color
 from idgnn.identity.schedule import Blocks, Round, TakesBlocks
 from idgnn.layers.aggregation import attend, attention, attention_and_score, gather_sum, together
-from idgnn.layers.linear_by_color import linear_by_color
+from idgnn.layers.linear import linear_by_color
 from idgnn.layers.operator import Operator
 
 

@@ -78,7 +78,7 @@ class IdentityGCN(LinearSumOperator):
             total = gather_sum(self.messages(x, round_), together(round_), edge_weight=weight)
             return self.conclude(total, x, x[round_.split :], round_)
         plain, colored = round_.split_by_color(x)
-        total = self.lin(gather_sum(plain, round_.plain, edge_weight=weight))
+        total = self.message(gather_sum(plain, round_.plain, edge_weight=weight), False)
         if round_.has_color:
             total = gather_sum(self.message(colored, True), round_.colored, edge_weight=weight, base=total)
         return self.conclude(total, x, colored, round_)

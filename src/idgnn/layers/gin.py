@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from idgnn.choices import Color
 from idgnn.identity.schedule import Messages, Round
 from idgnn.layers.aggregation import gather_sum
+from idgnn.layers.linear import linear
 from idgnn.layers.operator import LinearSumOperator, Operator
 
 
@@ -56,7 +57,7 @@ class IdentityGIN(LinearSumOperator):
 
     def finish(self, total: Tensor) -> Tensor:
         """The rest of the MLP."""
-        return self.lin_out((total + self.lin.bias).relu_())
+        return linear((total + self.lin.bias).relu_(), self.lin_out.weight, self.lin_out.bias)
 
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """As every layer that sums; but W may act on sums or on summands, is applied to whichever are fewer,
@@ -64,12 +65,13 @@ class IdentityGIN(LinearSumOperator):
         colored = x[round_.split :]
         own = {"own": round_.previous, "own_weight": self.own_weight}
         if round_.num_targets <= round_.num_sources:
-            out = self.lin(gather_sum(x, round_.plain, **own))
+            out = linear(gather_sum(x, round_.plain, **own), self.lin.weight, self.lin.bias)
         else:
             out = gather_sum(self.message(x, False), round_.plain, **own) + self.lin.bias
         if round_.has_color:
             out = gather_sum(self.message(colored, True), round_.colored, base=out)
-        return self.lin_out(self.color_update(out, colored, round_).relu())
+        out = self.color_update(out, colored, round_).relu()
+        return linear(out, self.lin_out.weight, self.lin_out.bias)
 
 
 class IdentityGINE(Operator):

@@ -9,12 +9,11 @@ from typing import ClassVar, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
 from idgnn.choices import Color
 from idgnn.identity.schedule import Blocks, Exchange, Messages, Round, TakesBlocks
 from idgnn.layers.aggregation import gather_sum, together
-from idgnn.layers.linear_by_color import linear_by_color
+from idgnn.layers.linear import linear, linear_by_color
 
 
 class Operator(nn.Module, ABC):

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from idgnn.choices import Aggregation, Color
 from idgnn.identity.schedule import Blocks, Round, TakesBlocks
 from idgnn.layers.aggregation import gather_max, together
-from idgnn.layers.linear_by_color import linear_by_color
+from idgnn.layers.linear import linear, linear_by_color
 from idgnn.layers.operator import SumOperator
 
 
@@ -66,7 +66,8 @@ class IdentitySAGE(SumOperator):
 
     def message(self, x: Tensor, colored: bool) -> Tensor:
         """`ReLU(W h + b)`."""
-        return ((colored and self.lin_colored) or self.lin)(x).relu()
+        lin = (colored and self.lin_colored) or self.lin
+        return linear(x, lin.weight, lin.bias).relu_()
 
     def messages(self, x: Tensor, round_: Round) -> Tensor:
         """`ReLU(W h + b)` of all sources."""
@@ -78,7 +79,8 @@ class IdentitySAGE(SumOperator):
         """`U [aggregate, h_u]`."""
         if self.aggr == "mean":
             total = total / round_.received.clamp(min=1).unsqueeze(-1)
-        return self.lin_out(torch.cat([total, x.index_select(0, round_.previous)], dim=-1))
+        both = torch.cat([total, x.index_select(0, round_.previous)], dim=-1)
+        return linear(both, self.lin_out.weight, self.lin_out.bias)
 
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """As every layer that sums, or with maxima in place of sums."""

@@ -1,4 +1,4 @@
-"""One linear map for plain rows and others for colored rows."""
+"""Linear maps, with weights of their own for each color of rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
+from torch.nn.functional import linear as torch_linear
+
+_ALIGNED = 4  # channels: 16 bytes of float32
+_MANY = 1024  # rows
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    r""":math:`\mathbf{W} \mathbf{x}_s + \mathbf{b}`, as PyTorch has it, but a quarter faster on a CPU where the number
+    of channels is no multiple of 4 (182 channels, 20,775 rows: 19 in place of 25 ms)."""
+    return linear_by_color(x, [x.size(0)], [weight], None if bias is None else [bias])
 
 
 def linear_by_color(
@@ -30,26 +39,28 @@ def linear_by_color(
                 [5., 5.],
                 [5., 5.]])
     """
-    used = [i for i, size in enumerate(sizes) if size]
-    if len(used) < 2:
-        i = used[0] if used else 0
-        return linear(x, weights[i], None if biases is None else biases[i])
-    if torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type):
+    used = [i for i, size in enumerate(sizes) if size] or [0]
+    own = len(used) > 1 or _unaligned(x, weights[0].size(0)) or _unaligned(x, x.size(1))
+    if not own or torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type):
         return linear_by_color_plain(x, sizes, weights, biases)
-    return _LinearByColor.apply(x, tuple(sizes), *weights, *(biases or ()))  # type: ignore[return-value]
+    chosen = [weights[i] for i in used] + ([] if biases is None else [biases[i] for i in used])
+    return _Linear.apply(x, tuple(sizes[i] for i in used), *chosen)  # type: ignore[return-value]
 
 
 def linear_by_color_plain(
     x: Tensor, sizes: Sequence[int], weights: Sequence[Tensor], biases: Sequence[Tensor] | None = None
 ) -> Tensor:
     """:func:`linear_by_color`, color by color."""
+    used = [i for i, size in enumerate(sizes) if size] or [0]
     given = [None] * len(weights) if biases is None else biases
+    if len(used) == 1:
+        return torch_linear(x, weights[used[0]], given[used[0]])
     parts = zip(x.split(list(sizes)), weights, given, strict=True)
-    return torch.cat([linear(rows, weight, bias) for rows, weight, bias in parts])
+    return torch.cat([torch_linear(rows, weight, bias) for rows, weight, bias in parts if rows.size(0)])
 
 
-class _LinearByColor(torch.autograd.Function):
-    """:func:`linear_by_color`."""
+class _Linear(torch.autograd.Function):
+    """:func:`linear_by_color` where every color has rows."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, sizes: tuple[int, ...], *parameters: Tensor) -> Tensor:  # type: ignore[override]
@@ -58,10 +69,7 @@ class _LinearByColor(torch.autograd.Function):
         ctx.save_for_backward(x, *weights)
         out = x.new_empty(x.size(0), weights[0].size(0))
         for i, (rows, result) in enumerate(zip(x.split(sizes), out.split(sizes), strict=True)):
-            if biases:
-                torch.addmm(biases[i], rows, weights[i].t(), out=result)
-            else:
-                torch.mm(rows, weights[i].t(), out=result)
+            _multiply(rows, weights[i].t(), result, biases[i] if biases else None)
         return out
 
     @staticmethod
@@ -78,7 +86,24 @@ class _LinearByColor(torch.autograd.Function):
         if needed[0] and torch.is_grad_enabled():  # then it is differentiated again
             of_x = torch.cat([each @ weight for each, weight in zip(grads, weights, strict=True)])
         elif needed[0]:
-            of_x = torch.empty_like(x)
+            of_x = torch.empty_like(x, memory_format=torch.contiguous_format)
             for each, weight, result in zip(grads, weights, of_x.split(ctx.sizes), strict=True):
-                torch.mm(each, weight, out=result)
+                _multiply(each, weight, result)
         return of_x, None, *of_weights, *of_biases
+
+
+def _multiply(a: Tensor, b: Tensor, out: Tensor, bias: Tensor | None = None) -> None:
+    """Writes `a @ b`, and the bias more, to `out`."""
+    result = out
+    if _unaligned(a, b.size(1)):  # faster to rows that begin at multiples of 16 bytes, and copied
+        result = out.new_empty(out.size(0), -(-out.size(1) // _ALIGNED) * _ALIGNED)[:, : out.size(1)]
+    if bias is None:
+        torch.mm(a, b, out=result)
+    else:
+        torch.addmm(bias, a, b, out=result)
+    if result is not out:
+        out.copy_(result)
+
+
+def _unaligned(x: Tensor, channels: int) -> bool:
+    return x.device.type == "cpu" and channels % _ALIGNED != 0 and x.size(0) >= _MANY and x.dtype == torch.float32
