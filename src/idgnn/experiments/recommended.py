@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from idgnn.choices import Aggregation, TaskName
-from idgnn.experiments.paper_models import PAPER, WALKS, Model
+from idgnn.experiments.paper_models import PAPER, TWO_COLORS, WALKS, Model
 from idgnn.experiments.protocols import Setup
 from idgnn.experiments.spec import Variant
 from idgnn.graphs.sources import Selection
@@ -65,6 +65,7 @@ class Recipe:
             conv=model.conv,
             identity=model.identity,
             color="message+update",
+            colors=model.colors,
             aggr=self.aggr,
             cycle_scale="standardized",
             dropout=self.dropout,
@@ -84,7 +85,10 @@ CANDIDATES: dict[Kind, dict[str, Recipe]] = {
     "shortest-path": {
         "rate 0.01": Recipe(30, 32, 0.01, 0.0),
         "rate 0.01, decay": Recipe(30, 32, 0.01, 5e-4),
+        "rate 0.005, decay": Recipe(30, 32, 0.005, 5e-4),
         "rate 0.003": Recipe(30, 32, 0.003, 0.0),
+        "rate 0.003, decay": Recipe(30, 32, 0.003, 5e-4),
+        "rate 0.003, decay, 60 epochs": Recipe(60, 32, 0.003, 5e-4),
     },
     "graph-clustering": {
         "rate 0.01": Recipe(300, 32, 0.01, 0.0),
@@ -128,7 +132,7 @@ CANDIDATES: dict[Kind, dict[str, Recipe]] = {
 
 CHOSEN: dict[Kind, str] = {
     "node-clustering": "rate 0.01, decay, 240 epochs",
-    "shortest-path": "rate 0.01, decay",
+    "shortest-path": "rate 0.003, decay, 60 epochs",
     "graph-clustering": "rate 0.01, decay",
     "node-classification": "dropout 0.7, 2 layers",
     "link-prediction": "rate 0.003, 80 epochs",
@@ -167,4 +171,5 @@ def recommended(task: TaskName, data: str, split: Literal["random", "provided"] 
     """The settings that we recommend. Links are read in both directions, so there are no models apart for that."""
     kind = kind_of(task, data)
     models = PAPER + (WALKS if task in ("shortest-path", "link-prediction") else ())
+    models += TWO_COLORS if task == "link-prediction" else ()
     return setup_of(CANDIDATES[kind][CHOSEN[kind]], task, data, split, models)

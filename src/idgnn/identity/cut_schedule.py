@@ -45,8 +45,10 @@ class StackedSchedule:
 
 
 def _splits(round_: Round) -> tuple[int, ...]:
-    """Where runs of sources begin: rows with states of their own, and colored rows."""
-    return (round_.split,) if round_.exchange is None else (round_.exchange.num_plain, round_.split)
+    """Where runs of sources begin: rows with states of their own, and colored rows, color by color."""
+    second = () if round_.second is None else (round_.second,)
+    plain = () if round_.exchange is None else (round_.exchange.num_plain,)
+    return (*plain, round_.split, *second)
 
 
 class StackedRound:
@@ -55,6 +57,7 @@ class StackedRound:
     def __init__(self, round_: Round, sources: Space, targets: Space, nodes: Space, cutter: Cutter) -> None:
         self.sources, self.targets, exchange = sources, targets, round_.exchange
         self.plain_blocks = _blocks_before(sources, round_.split)
+        self.first_blocks = None if round_.second is None else _blocks_before(sources, round_.second)
         self.previous = cutter.field(targets, round_.previous, sources)
         changes = [] if exchange is None else [exchange.changes]
         sent = [messages.back.degree for messages in (round_.plain, *changes, round_.colored)]  # by each source
@@ -76,7 +79,8 @@ class StackedRound:
         else:
             plain, exchange = self.exchange.cut(cut, split, sent)
         colored = self.colored.cut(cut, split, sent[split:])
-        return Round(num_sources, num_targets, split, plain, colored, cut[self.previous], exchange)
+        second = None if self.first_blocks is None else sum(cut.sizes[self.sources.number][: self.first_blocks])
+        return Round(num_sources, num_targets, split, plain, colored, cut[self.previous], exchange, second=second)
 
 
 class StackedExchange:

@@ -1,4 +1,4 @@
-"""GAT with two message functions."""
+"""GAT with a message function for each color."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from idgnn.choices import Color
 from idgnn.identity.schedule import Blocks, Round, TakesBlocks
 from idgnn.layers.aggregation import attend, attention, attention_and_score, gather_sum, together
+from idgnn.layers.aggregation.dispatch import has_kernels
 from idgnn.layers.linear import linear_by_color
 from idgnn.layers.operator import Operator
 
@@ -32,7 +33,7 @@ class IdentityGAT(Operator):
         self,
         in_channels: int,
         out_channels: int,
-        identity: bool = True,
+        colors: int = 1,
         bias: bool = True,
         heads: int = 1,
         negative_slope: float = 0.2,
@@ -46,8 +47,9 @@ class IdentityGAT(Operator):
             )
         self.heads, self.negative_slope = heads, negative_slope
         self.lin = nn.Linear(in_channels, out_channels, bias=False)
-        self.lin_colored = nn.Linear(in_channels, out_channels, bias=False) if identity else None
-        self.make_update(color, identity, in_channels, out_channels)
+        self.lin_colored = nn.Linear(in_channels, out_channels, bias=False) if colors else None
+        self.lin_second = nn.Linear(in_channels, out_channels, bias=False) if colors == 2 else None
+        self.make_update(color, colors, in_channels, out_channels)
         self.att_source = nn.Parameter(torch.empty(heads, out_channels // heads))
         self.att_target = nn.Parameter(torch.empty(heads, out_channels // heads))
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
@@ -58,8 +60,8 @@ class IdentityGAT(Operator):
         super().reset_parameters()
         for weight in (self.lin.weight, self.att_source, self.att_target):
             nn.init.xavier_uniform_(weight)
-        if self.lin_colored is not None:
-            nn.init.xavier_uniform_(self.lin_colored.weight)
+        for lin in filter(None, (self.lin_colored, self.lin_second)):
+            nn.init.xavier_uniform_(lin.weight)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
@@ -70,20 +72,22 @@ class IdentityGAT(Operator):
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        sizes = round_.split, round_.num_sources - round_.split
-        lins = self.lin, self.lin_colored or self.lin
+        sizes = [round_.split, *round_.num_of_color]
+        lins = [self._lin_of(color) for color in range(len(sizes))]
         sent = linear_by_color(x, sizes, [lin.weight for lin in lins])
         # a W h is one number a row and head: cheaper as (a W) h, and then of both ends at once.
         plain = self._towards(self.lin)
-        colored = plain
-        if self.lin_colored is not None and sizes[1]:  # as a target, a colored row is as any other
-            colored = torch.cat([self._towards(self.lin_colored)[:, :1], plain[:, 1:]], dim=1)
-        scores = linear_by_color(x, sizes, [plain.flatten(0, 1), colored.flatten(0, 1)])  # [sources, 2 * heads]
+        ends = [plain]
+        for lin in lins[1:]:  # as a target, a colored row is as any other
+            ends.append(plain if lin is self.lin else torch.cat([self._towards(lin)[:, :1], plain[:, 1:]], dim=1))
+        scores = linear_by_color(x, sizes, [each.flatten(0, 1) for each in ends])  # [sources, 2 * heads]
         if round_.blocks is None:
             out = attend(sent, scores, together(round_), round_.previous, self.negative_slope)
         else:
             out = self._attend_blocks(sent, scores, round_, round_.blocks)
-        out = self.color_update(out, x[round_.split :], round_)
+        if self.update_colored is not None:
+            # A clone: the gradients of attention need its result as it is.
+            out = self.color_update(out.clone() if has_kernels(out.device) else out, x[round_.split :], round_)
         return out if self.bias is None else out + self.bias
 
     def block_values(self, x: Tensor, blocks: Blocks) -> tuple[Tensor, Tensor]:
@@ -112,6 +116,9 @@ class IdentityGAT(Operator):
         """What rows give to the scores of their messages, and add to those that they receive: `[rows, heads]`."""
         give, ask = scores.view(scores.size(0), self.heads, 2).unbind(-1)
         return give, ask
+
+    def _lin_of(self, color: int) -> nn.Linear:
+        return (self.lin, self.lin_colored, self.lin_second)[color] or self.lin
 
     def _towards(self, lin: nn.Linear) -> Tensor:
         """What both ends of attention make of a state, before it is transformed: `[heads, 2, in_channels]`."""

@@ -1,4 +1,4 @@
-"""GraphSAGE with two message functions."""
+"""GraphSAGE with a message function for each color."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class IdentitySAGE(SumOperator):
         self,
         in_channels: int,
         out_channels: int,
-        identity: bool = True,
+        colors: int = 1,
         bias: bool = True,
         aggr: Aggregation = "max",
         color: Color = "message",
@@ -40,14 +40,15 @@ class IdentitySAGE(SumOperator):
             raise ValueError(f"aggr is {aggr!r}, expected 'max', 'mean' or 'sum'.")
         self.aggr = aggr
         self.lin = nn.Linear(in_channels, out_channels)
-        self.lin_colored = nn.Linear(in_channels, out_channels) if identity else None
+        self.lin_colored = nn.Linear(in_channels, out_channels) if colors else None
+        self.lin_second = nn.Linear(in_channels, out_channels) if colors == 2 else None
         self.lin_out = nn.Linear(out_channels + in_channels, out_channels, bias=bias)
-        self.make_update(color, identity, in_channels, out_channels)
+        self.make_update(color, colors, in_channels, out_channels)
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
         super().reset_parameters()
-        for lin in filter(None, (self.lin, self.lin_colored, self.lin_out)):
+        for lin in filter(None, (self.lin, self.lin_colored, self.lin_second, self.lin_out)):
             lin.reset_parameters()
 
     @property
@@ -62,18 +63,21 @@ class IdentitySAGE(SumOperator):
 
     def block_values(self, x: Tensor, blocks: Blocks) -> tuple[Tensor]:
         """The maxima `[blocks, channels]`."""
-        return _maxima(self.message(x, False), blocks)
+        return _maxima(self.message(x, 0), blocks)
 
-    def message(self, x: Tensor, colored: bool) -> Tensor:
+    def message(self, x: Tensor, color: int) -> Tensor:
         """`ReLU(W h + b)`."""
-        lin = (colored and self.lin_colored) or self.lin
+        lin = self._lin_of(color)
         return linear(x, lin.weight, lin.bias).relu_()
 
     def messages(self, x: Tensor, round_: Round) -> Tensor:
         """`ReLU(W h + b)` of all sources."""
-        lins = self.lin, self.lin_colored or self.lin
-        sizes = round_.split, round_.num_sources - round_.split
+        sizes = [round_.split, *round_.num_of_color]
+        lins = [self._lin_of(color) for color in range(len(sizes))]
         return linear_by_color(x, sizes, [lin.weight for lin in lins], [lin.bias for lin in lins]).relu_()
+
+    def _lin_of(self, color: int) -> nn.Linear:
+        return (self.lin, self.lin_colored, self.lin_second)[color] or self.lin
 
     def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
         """`U [aggregate, h_u]`."""

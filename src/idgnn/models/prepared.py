@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from idgnn.identity.cut_schedule import StackedSchedule
+from idgnn.identity.cut_schedule import StackedMessages, StackedSchedule
 from idgnn.identity.cutting import Cut, Cutter
 from idgnn.identity.queries import Queries
-from idgnn.identity.schedule import Schedule
+from idgnn.identity.schedule import Messages, Schedule
 from idgnn.models.planner import Plan
 
 
@@ -24,6 +24,7 @@ class Prepared:
     # Which answers of the plan are read: of a plain network, nodes; of symmetric pairs, both directions; None: all.
     read: Queries | None
     pair_x: Tensor | None = None  # [queries, channels] features of the queries themselves
+    pool: Messages | None = None  # with two colors: from the answers of the plan to the queries they are pooled into
 
 
 class PreparedGraphs:
@@ -53,6 +54,12 @@ class PreparedGraphs:
             self.node = self.cutter.field(self.queries, prepared.read.node, answers)
             if not prepared.read.own:
                 self.color = self.cutter.field(self.queries, prepared.read.color, answers)
+        self.pool = None
+        if prepared.pool is not None:
+            answers, pool = self.schedule.queries, prepared.pool
+            self.queries = self.cutter.space(answers.owner[pool.source.index_select(0, pool.ptr[:-1])])
+            self.pool = StackedMessages(pool, 0, answers, self.queries, self.cutter)
+            self.pooled = self.cutter.field(answers, pool.back.degree)
         self.cutter.finish()
 
     def cut(self, graphs: Tensor) -> tuple[Prepared, Cut]:
@@ -64,4 +71,5 @@ class PreparedGraphs:
             read = Queries(node, node if self.color is None else cut[self.color])
         x = cut.take(self.x, self.nodes)
         pair_x = None if self.pair_x is None else cut.take(self.pair_x, self.queries)
-        return Prepared(x, self.weight, self.edge_attr, self.schedule.cut(cut), read, pair_x), cut
+        pool = None if self.pool is None else self.pool.cut(cut, 0, cut[self.pooled])
+        return Prepared(x, self.weight, self.edge_attr, self.schedule.cut(cut), read, pair_x, pool), cut
