@@ -123,7 +123,9 @@ def contenders(conv: str, batch: Batch, device: str) -> dict[str, Call]:
     calls = {"PyG": of_pyg(PYG_LAYERS[conv], edge_index), "PyG, prepared": of_pyg(PYG_LAYERS[conv], edge_index)}
     looped, weight = gcn_norm(edge_index, num_nodes=x.size(0))
     if conv == "gcn":
-        calls["PyG, prepared"] = of_pyg(lambda width: GCNConv(width, width, bias=False, normalize=False), looped, weight)
+        calls["PyG, prepared"] = of_pyg(
+            lambda width: GCNConv(width, width, bias=False, normalize=False), looped, weight
+        )
     elif conv == "gat":
         calls["PyG, prepared"] = of_pyg(lambda width: GATConv(width, width, bias=False, add_self_loops=False), looped)
     return calls | {name: ours(options) for name, options in CONTENDERS.items()}

@@ -183,7 +183,9 @@ def of_two(function, two: TwoLists, hubs: bool, **options):
 
     def run(device, **leaves):
         lists = [replace(moved(each, device), hubs=hubs) for each in two[:2]]
-        placed = {name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in options.items()}
+        placed = {
+            name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in options.items()
+        }
         return function(messages=TwoLists(*lists, two.split), **leaves, **placed)
 
     return run
@@ -232,7 +234,9 @@ def test_attention_over_one_list_of_few_or_many_channels(behind_operators, chann
 def test_operators(behind_operators, case, gather, hubs):
     sent, x, base, weight = case
     fast, plain = (gather_max, gather_max_plain) if gather == "maximum" else (gather_sum, gather_sum_plain)
-    given = {"x": x} | ({"weight": weight} if "weighted" in gather else {}) | ({"base": base} if "sum" in gather else {})
+    given = (
+        {"x": x} | ({"weight": weight} if "weighted" in gather else {}) | ({"base": base} if "sum" in gather else {})
+    )
     given = {name: value.double() for name, value in given.items()}
 
     def of(function):

@@ -73,8 +73,9 @@ class Operator(nn.Module, ABC):
     @abstractmethod
     def reset_parameters(self) -> None:
         """Draws new weights; those of colored updates are zero again."""
-        for update in filter(lambda each: each is not None, (self.update_colored, self.update_second)):
-            nn.init.zeros_(update)
+        for update in (self.update_colored, self.update_second):
+            if update is not None:
+                nn.init.zeros_(update)
 
     def of_colored(self, colored: Tensor, round_: Round, of: Callable[[Tensor, int], Tensor]) -> Tensor:
         """What `of(states, color)` makes of the states of the colored sources, color by color."""
@@ -105,8 +106,8 @@ class Operator(nn.Module, ABC):
 
     def _color_updates(self, total: Tensor, colored: Tensor, round_: Round) -> Tensor:
         """The same with two colors, where the row of a node under one color is the previous one of many targets."""
+        assert self.update_colored is not None and self.update_second is not None
         weights = self.update_colored, self.update_second
-        assert weights[0] is not None and weights[1] is not None
         added = self.of_colored(colored, round_, lambda x, color: linear(x, weights[color - 1]))
         added = torch.cat([added.new_zeros(1, added.size(1)), added])  # the first one for all other targets
         place = (round_.previous - (round_.split - 1)).clamp(min=0)

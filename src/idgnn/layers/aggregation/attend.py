@@ -9,7 +9,7 @@ from torch import Tensor
 
 from idgnn.identity.adjacency import groups
 from idgnn.identity.schedule import Messages
-from idgnn.layers.aggregation.dispatch import has_kernels, kernels_on, promote_dtypes
+from idgnn.layers.aggregation.dispatch import has_kernels, kernels_on
 from idgnn.layers.aggregation.lists import TwoLists
 from idgnn.layers.aggregation.operators import differentiable, operator
 from idgnn.layers.aggregation.softmax import attention, ends
@@ -17,8 +17,10 @@ from idgnn.layers.aggregation.sums import gather_sum
 
 
 def attend(sent: Tensor, scores: Tensor, messages: Messages | TwoLists, own: Tensor, slope: float) -> Tensor:
-    r""":math:`\mathbf{y}_t = \sum_{s \to t} \alpha_{st} \mathbf{x}_s` with :math:`\alpha_{st} = \textsc{Softmax}_{s \to t}
-    \textsc{LeakyReLU}(g_s + a_{o(t)})`, for each head.
+    r"""Attention over the messages of each target, for each head:
+
+    .. math:: \mathbf{y}_t = \sum_{s \to t} \alpha_{st} \mathbf{x}_s, \qquad
+        \alpha_{st} = \textsc{Softmax}_{s \to t} \textsc{LeakyReLU}(g_s + a_{o(t)})
 
     Args:
         sent: :math:`\mathbf{x}` `[sources, channels]`, which the heads share.
@@ -27,11 +29,11 @@ def attend(sent: Tensor, scores: Tensor, messages: Messages | TwoLists, own: Ten
         own: The source row that is each target's own state, :math:`o(t)` `[targets]`.
         slope: Of the LeakyReLU.
     """
-    dtype, wide = sent.dtype, sent.dtype in (torch.bfloat16, torch.float16)
-    sent, scores = promote_dtypes(sent, scores.float() if wide else scores)  # a softmax needs more digits
-    out = _attend(sent, scores, messages, own, slope)
-    # Under autocast sums are in float32 as well; in a network of half precision what follows is not.
-    return out.to(dtype) if wide and not torch.is_autocast_enabled(sent.device.type) else out
+    if sent.dtype in (torch.bfloat16, torch.float16):  # a softmax needs more digits
+        out = attend(sent.float(), scores.float(), messages, own, slope)
+        # Under autocast sums are in float32 as well; in a network of half precision what follows is not.
+        return out if torch.is_autocast_enabled(sent.device.type) else out.to(sent.dtype)
+    return _attend(sent, scores, messages, own, slope)
 
 
 def _attend(sent: Tensor, scores: Tensor, messages: Messages | TwoLists, own: Tensor, slope: float) -> Tensor:
@@ -86,7 +88,9 @@ def _backward(ctx: Any, grad: Tensor | None, _: None) -> tuple[Tensor | None, ..
     return *found, *(None,) * 13
 
 
-def _again(ctx: Any, sent: Tensor, scores: Tensor, own: Tensor, lists: list[Tensor], grad: Tensor) -> list[Tensor | None]:
+def _again(
+    ctx: Any, sent: Tensor, scores: Tensor, own: Tensor, lists: list[Tensor], grad: Tensor
+) -> list[Tensor | None]:
     """The gradients in a form that can be differentiated again."""
     source, ptr, more_source, more_ptr = lists[0], lists[1], lists[5], lists[6]
     target = groups(ptr, source.numel())

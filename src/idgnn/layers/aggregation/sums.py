@@ -61,12 +61,10 @@ def gather_sum_plain(
     own_weight: float = 1.0,
 ) -> Tensor:
     """:func:`gather_sum`, message by message."""
-    lists = [messages]
     if isinstance(messages, TwoLists):
-        lists = [messages.plain, messages.colored]
-        x_of = [x[: messages.split], x[messages.split :]]
+        lists, x_of = [messages.plain, messages.colored], [x[: messages.split], x[messages.split :]]
     else:
-        x_of = [x]
+        lists, x_of = [messages], [x]
     out = base
     for each, rows in zip(lists, x_of, strict=True):
         taken = weight
@@ -195,7 +193,9 @@ def _sum(
             begin = 0 if place is not None else source.numel()
             second = kernels.Second(more_source, more_ptr, more_place, more_order, first_row, offset, begin)
         weights = kernels.Weights(weight, place, order)
-        return kernels.weighted_sum(x, source, ptr, weights, base, hubs, rows=rows, second=second, own=own, own_weight=own_weight)
+        return kernels.weighted_sum(
+            x, source, ptr, weights, base, hubs, rows=rows, second=second, own=own, own_weight=own_weight
+        )
     assert more_source is None, "two lists are for kernels: elsewhere they are merged"
     if source.numel():
         if ptr.size(0) < rows + 1:  # rows that no message is from
@@ -259,7 +259,7 @@ def _in_order(weight: Tensor, place: Tensor | None, order: Tensor | None) -> Ten
 
 
 def _products(x: Tensor, grad: Tensor, source: Tensor, ptr: Tensor, heads: int) -> Tensor:
-    """For each message and head the inner product of `x` at its source and `grad` at its target: `[messages, heads]`."""
+    """For each message and head the inner product of `x` at its source and `grad` at its target."""
     target = groups(ptr, source.numel())
     product = x.index_select(0, source) * grad.index_select(0, target)
     return product.view(product.size(0), heads, x.size(1) // heads).sum(-1)

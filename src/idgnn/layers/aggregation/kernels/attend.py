@@ -127,11 +127,47 @@ def _attend_kernel(
         )
     total = tl.zeros([CHANNELS], dtype=out.dtype.element_ty)
     total = _add_weighted(
-        total, most, sum_, sent, scores, source, alpha, begin, end, 0, 0, asked, head, heads, channels, place, here, is_first, SLOPE
+        total,
+        most,
+        sum_,
+        sent,
+        scores,
+        source,
+        alpha,
+        begin,
+        end,
+        0,
+        0,
+        asked,
+        head,
+        heads,
+        channels,
+        place,
+        here,
+        is_first,
+        SLOPE,
     )
     if TWO:
         total = _add_weighted(
-            total, most, sum_, sent, scores, more_source, alpha, more_begin, more_end, offset, number, asked, head, heads, channels, place, here, is_first, SLOPE
+            total,
+            most,
+            sum_,
+            sent,
+            scores,
+            more_source,
+            alpha,
+            more_begin,
+            more_end,
+            offset,
+            number,
+            asked,
+            head,
+            heads,
+            channels,
+            place,
+            here,
+            is_first,
+            SLOPE,
         )
     tl.store(out + target * channels + place, total, mask=here)
 
@@ -246,12 +282,50 @@ def _attend_scores_kernel(
     asked = tl.load(scores + (tl.load(own + target) * heads + head) * 2 + 1)
     begin, end = tl.load(ptr + target), tl.load(ptr + target + 1)
     total = _score_gradients(
-        asked * 0, mean, sent, scores, source, alpha, grad, grad_score, begin, end, 0, 0, asked, target, head, heads, channels, SLOPE, MESSAGES, CHANNELS
+        asked * 0,
+        mean,
+        sent,
+        scores,
+        source,
+        alpha,
+        grad,
+        grad_score,
+        begin,
+        end,
+        0,
+        0,
+        asked,
+        target,
+        head,
+        heads,
+        channels,
+        SLOPE,
+        MESSAGES,
+        CHANNELS,
     )
     if TWO:
         begin, end = tl.load(more_ptr + target), tl.load(more_ptr + target + 1)
         total = _score_gradients(
-            total, mean, sent, scores, more_source, alpha, grad, grad_score, begin, end, offset, number, asked, target, head, heads, channels, SLOPE, MESSAGES, CHANNELS
+            total,
+            mean,
+            sent,
+            scores,
+            more_source,
+            alpha,
+            grad,
+            grad_score,
+            begin,
+            end,
+            offset,
+            number,
+            asked,
+            target,
+            head,
+            heads,
+            channels,
+            SLOPE,
+            MESSAGES,
+            CHANNELS,
         )
     tl.store(grad_asks + target * heads + head, total)
 
@@ -307,7 +381,21 @@ def _attend_sources_kernel(
         inside, row = source >= last_row, source - last_row
         begin, end = tl.load(more_ptr + row, mask=inside, other=0), tl.load(more_ptr + row + 1, mask=inside, other=0)
         total, give = _from_targets(
-            total, give, grad, alpha, grad_score, more_target, more_order, begin, end, number, head, heads, channels, place, here
+            total,
+            give,
+            grad,
+            alpha,
+            grad_score,
+            more_target,
+            more_order,
+            begin,
+            end,
+            number,
+            head,
+            heads,
+            channels,
+            place,
+            here,
         )
     tl.store(grad_sent + source * channels + place, total, mask=here)
     cell = (source * heads + head) * 2

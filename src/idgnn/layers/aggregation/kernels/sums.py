@@ -143,7 +143,24 @@ def _sum_kernel(
     inside = target < last_row
     first, last = tl.load(ptr + target, mask=inside, other=0), tl.load(ptr + target + 1, mask=inside, other=0)
     total = _add_messages(
-        total, x, weight, place, order, source, first, last, 0, 0, column, here, channels, heads, WEIGHTED, PLACED, ORDERED, TOTAL
+        total,
+        x,
+        weight,
+        place,
+        order,
+        source,
+        first,
+        last,
+        0,
+        0,
+        column,
+        here,
+        channels,
+        heads,
+        WEIGHTED,
+        PLACED,
+        ORDERED,
+        TOTAL,
     )
     if TWO:
         target = target - first_row
@@ -151,7 +168,24 @@ def _sum_kernel(
         first = tl.load(more_ptr + target, mask=inside, other=0)
         last = tl.load(more_ptr + target + 1, mask=inside, other=0)
         total = _add_messages(
-            total, x, weight, more_place, more_order, more_source, first, last, offset, begin, column, here, channels, heads, WEIGHTED, PLACED, ORDERED, TOTAL
+            total,
+            x,
+            weight,
+            more_place,
+            more_order,
+            more_source,
+            first,
+            last,
+            offset,
+            begin,
+            column,
+            here,
+            channels,
+            heads,
+            WEIGHTED,
+            PLACED,
+            ORDERED,
+            TOTAL,
         )
     tl.store(out + cell, total, mask=here)
 
