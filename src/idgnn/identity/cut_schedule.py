@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from idgnn.identity.adjacency import Adjacency, groups
-from idgnn.identity.cutting import Cut, Cutter, Field, Pointers, Space, blocks_of
+from idgnn.identity.cutting import Cut, Cutter, Field, Pointers, Space, Store, blocks_of
 from idgnn.identity.padded_cut import PaddedCut
 from idgnn.identity.schedule import Exchange, Messages, Round, Schedule
 
@@ -37,6 +37,14 @@ class StackedSchedule:
         self.times = len(schedule.rounds) // len(distinct)
         self.queries = cutter.space(sources.owner[schedule.answer])
         self.answer = cutter.field(self.queries, schedule.answer, sources)
+
+    def row_segments(self, store: Store) -> list[slice]:
+        """For the targets of each round, their segments among all that the store has."""
+        first = [sum(store.segments[: round_.targets.number]) for round_ in self.rounds]
+        return [
+            slice(begin, begin + store.segments[round_.targets.number])
+            for begin, round_ in zip(first, self.rounds, strict=True)
+        ]
 
     def cut(self, cut: Cut | PaddedCut) -> Schedule:
         """The schedule of the graphs that were cut out."""

@@ -30,21 +30,21 @@ from torch import Tensor
 from idgnn.identity.cutting import ROWS, Cutter, Field, Pointers, Space
 
 
-def segment_sizes(cutter: Cutter, graphs: Tensor) -> Tensor:
-    """How many positions these graphs have in each segment, on the CPU: `[segments]`."""
-    by_block, found, store = cutter.size.index_select(1, graphs).sum(1), [], cutter.store
-    for sizes, segments in zip(by_block.split(store.blocks), store.segments, strict=True):
-        found.append(sizes if segments == sizes.numel() else sizes.sum(0, keepdim=True))
-    return torch.cat(found)
+def segment_sizes(cutter: Cutter) -> Tensor:
+    """How many positions each graph has in each segment, on the CPU: `[graphs, segments]`."""
+    found, store = [], cutter.store
+    for sizes, segments in zip(cutter.size.split(store.blocks), store.segments, strict=True):
+        found.append(sizes if segments == sizes.size(0) else sizes.sum(0, keepdim=True))
+    return torch.cat(found).t().contiguous()
 
 
 class PaddedCutter:
-    """Cuts batches of at most `num_graphs` graphs, padded to the given sizes. Only tensors of fixed shapes are used.
+    """Cuts batches of fewer than `num_graphs` graphs, padded to the given sizes. All tensors have fixed shapes.
 
     Args:
-        cutter: For the whole dataset. Its tensors may be written over: this reads them anew for each batch.
-        num_graphs: The number of graphs in a batch; the graph behind the last one of the dataset stands for none.
-        room: The size of each segment, one more than the graphs have at least `[segments]`.
+        cutter: For the whole dataset. Its tensors may be written over: they are read anew for each batch.
+        num_graphs: The number of graphs in a batch, of which the last one is always that for none.
+        room: The size of each segment, at least one more than the graphs have; 0 if the dataset has none `[segments]`.
     """
 
     def __init__(self, cutter: Cutter, num_graphs: int, room: Tensor) -> None:
@@ -73,7 +73,7 @@ class PaddedCutter:
         self._counts, self._lead, self._pointer_sizes = self._pointer_lists(cutter, space_begin.tolist(), device)
 
     def cut(self, graphs: Tensor) -> PaddedCut:
-        """What belongs to these graphs `[num_graphs]`, ids on the device, the rest of them the graph for none."""
+        """What belongs to these graphs `[num_graphs]`, ids on the device. The number of all graphs stands for none."""
         store = self.store
         length = store.size.index_select(1, graphs).flatten()  # [runs]
         start = store.start.index_select(1, graphs).flatten()
@@ -109,7 +109,9 @@ class PaddedCutter:
                     before[field.row, first : first + self.totals[space]] = sum(self.sizes[field.to][: field.block])
         return before.to(device) if before.any() else None
 
-    def _pointer_lists(self, cutter: Cutter, begin: list[int], device: torch.device) -> tuple[Tensor, Tensor, list[int]]:
+    def _pointer_lists(
+        self, cutter: Cutter, begin: list[int], device: torch.device
+    ) -> tuple[Tensor, Tensor, list[int]]:
         """All lists of pointers are one running sum. For each of its entries: which number of all fields it adds, and
         which entry has the sum before its list. Each list begins with the number of a position of padding, a 0."""
         total, counts, lead, sizes = sum(self.totals), [], [], []
@@ -156,9 +158,9 @@ class PaddedCut:
         return self._index[space.number] - self._cutter.store.first[space.number]
 
     def graph(self, space: Space) -> Tensor:
-        """The graph, counted within the batch, of each position of a space; of padding their number."""
+        """The graph, counted within the batch, of each position of a space; padding belongs to the last one."""
         size = self._cutter.num_graphs
-        return torch.where(self._real[space.number], self._run[space.number] % size, size)
+        return torch.where(self._real[space.number], self._run[space.number] % size, size - 1)
 
     def real(self, space: Space) -> Tensor:
         """Which positions of a space are no padding."""

@@ -22,6 +22,7 @@ from idgnn.identity.row_graph import RowGraph
 from idgnn.identity.schedule import Schedule
 from idgnn.layers.eager import eager
 from idgnn.layers.identity_conv import IdentityConv
+from idgnn.layers.norm_relu import norm_relu
 from idgnn.layers.operator import Operator
 from idgnn.models.count_scale import CountScale
 from idgnn.models.foreign import check_exact, find_widths
@@ -273,9 +274,11 @@ class IDGNN(Saved, nn.Module):
         x = x if self.count_scale is None else self.count_scale(x)
         return drop(self.lin_in(x).relu(), self.dropout, self.training)
 
-    def after(self, layer: int, out: Tensor) -> Tensor:
-        """The states after a round, from what its convolution gave."""
-        return drop(self.norms[layer](out).relu_(), self.dropout, self.training)
+    def after(self, layer: int, out: Tensor, real: Tensor | None = None) -> Tensor:
+        """The states after a round, from what its convolution gave; `real` says which rows are no padding."""
+        norm = cast(BatchNorm, self.norms[layer])
+        h = norm(out).relu_() if real is None else norm_relu(out, norm.module, real)
+        return drop(h, self.dropout, self.training)
 
     def finish(self, h: Tensor) -> Tensor:
         """The embeddings, from the states after the last round."""
@@ -426,7 +429,8 @@ class IDGNN(Saved, nn.Module):
         """The rounds of our own layers, from the nodes to the targets of the last."""
         h = h.index_select(0, schedule.node)
         for layer, (conv, round_) in enumerate(zip(self.convs, schedule.rounds, strict=True)):
-            h = self.after(layer, cast(IdentityConv, conv).operator(h, round_, ready.weight, ready.edge_attr))
+            out = cast(IdentityConv, conv).operator(h, round_, ready.weight, ready.edge_attr)
+            h = self.after(layer, out, round_.real)
         return h
 
     def _run_rows(self, h: Tensor, ready: Prepared, rows: RowGraph) -> Tensor:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from idgnn.identity.cut_schedule import StackedSchedule
-from idgnn.identity.cutting import Cut, Cutter
+from idgnn.identity.cutting import Cut, Cutter, Store
+from idgnn.identity.padded_cut import PaddedCut
 from idgnn.identity.queries import Queries
 from idgnn.identity.schedule import Schedule
 from idgnn.models.planner import Plan
@@ -33,16 +35,24 @@ class PreparedGraphs:
         prepared: All graphs together, for a network with named layers.
         owner: The graph of each node `[num_nodes]`, in order.
         num_graphs: The number of graphs.
+        over: The same for other queries about these graphs. If this fits into its tensors, they are written over, so
+            that steps that were recorded with them go on with the new queries.
+        spare: The share of room that is left for that in new tensors.
     """
 
-    def __init__(self, prepared: Prepared, owner: Tensor, num_graphs: int) -> None:
+    def __init__(
+        self,
+        prepared: Prepared,
+        owner: Tensor,
+        num_graphs: int,
+        over: PreparedGraphs | None = None,
+        spare: float = 0.0,
+    ) -> None:
         if not isinstance(prepared.plan, Schedule):
             raise ValueError(
                 "the network has layers of its own kind, and batches can be cut for the named layers alone (gcn, sage, "
                 "gat, gin, gine). Prepare every batch by itself."
             )
-        self.x, self.weight, self.edge_attr = prepared.x, prepared.weight, prepared.edge_attr
-        self.pair_x = prepared.pair_x
         self.cutter = Cutter(num_graphs)
         self.nodes = self.cutter.space(owner)
         self.schedule = StackedSchedule(prepared.plan, self.nodes, self.cutter)
@@ -53,15 +63,52 @@ class PreparedGraphs:
             self.node = self.cutter.field(self.queries, prepared.read.node, answers)
             if not prepared.read.own:
                 self.color = self.cutter.field(self.queries, prepared.read.color, answers)
-        self.cutter.finish()
+        self.x, self.weight, self.edge_attr = prepared.x, prepared.weight, prepared.edge_attr
+        if over is not None and _shapes(self._of_graphs()) != _shapes(over._of_graphs()):
+            over = None
+        self.cutter.finish(None if over is None else over.store, spare)
+        self.follows = over is not None and self.store is over.store
+        """Whether the tensors of `over` were written over."""
+        self.pair_x = None
+        if prepared.pair_x is not None:
+            self.pair_x = self.for_queries(prepared.pair_x, over.pair_x if over is not None else None)
+        if over is not None and self.follows:
+            for ours, theirs in zip(self._of_graphs(), over._of_graphs(), strict=True):
+                if ours is not None and theirs is not None and ours is not theirs:
+                    theirs.copy_(ours)
+            self.x, self.weight, self.edge_attr = over.x, over.weight, over.edge_attr
+
+    @property
+    def store(self) -> Store:
+        """What batches are cut out of."""
+        return self.cutter.store
+
+    def for_queries(self, values: Tensor, over: Tensor | None) -> Tensor:
+        """Values of the queries `[queries, ...]`, with room behind them, in the tensor of those before if it is kept."""
+        room = self.store.room[self.queries.number]
+        kept = over if over is not None and self.follows else values.new_zeros(room, *values.shape[1:])
+        kept[: values.size(0)] = values
+        return kept
 
     def cut(self, graphs: Tensor) -> tuple[Prepared, Cut]:
         """For these graphs `[graphs]`, ids on the CPU; the second says which queries they have."""
         cut = self.cutter.cut(graphs)
+        return self.prepared(cut), cut
+
+    def prepared(self, cut: Cut | PaddedCut) -> Prepared:
+        """What was cut out, as a network takes it."""
         read = None
         if self.node is not None:
             node = cut[self.node]
             read = Queries(node, node if self.color is None else cut[self.color])
         x = cut.take(self.x, self.nodes)
         pair_x = None if self.pair_x is None else cut.take(self.pair_x, self.queries)
-        return Prepared(x, self.weight, self.edge_attr, self.schedule.cut(cut), read, pair_x), cut
+        return Prepared(x, self.weight, self.edge_attr, self.schedule.cut(cut), read, pair_x)
+
+    def _of_graphs(self) -> tuple[Tensor | None, ...]:
+        """What does not depend on the queries."""
+        return self.x, self.weight, self.edge_attr
+
+
+def _shapes(tensors: tuple[Tensor | None, ...]) -> list[torch.Size | None]:
+    return [None if tensor is None else tensor.shape for tensor in tensors]

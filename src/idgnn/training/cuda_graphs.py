@@ -37,18 +37,23 @@ class CudaGraphCache:
         self.stream = torch.cuda.Stream(device)
         self._pool = torch.cuda.graph_pool_handle()
         self._captured: dict[Hashable, CapturedGraph] = {}
-        self._warm = False
+        self._warm = set[Hashable]()
         # A memory pool lives as long as one of its graphs: this one keeps it for the graphs that are captured later.
         with torch.cuda.stream(self.stream):
             self._anchor = self._capture((1,), lambda shape: torch.zeros(shape, device=device))
 
-    def run(self, key: Hashable, make: Callable[[], Inputs], function: Callable[[Inputs], Tensor]) -> Tensor:
-        """Replays the graph of a key. If there is none, captures the function on the inputs that `make` returns."""
+    def run(
+        self, key: Hashable, make: Callable[[], Inputs], function: Callable[[Inputs], Tensor], kind: Hashable = None
+    ) -> Tensor:
+        """Replays the graph of a key. If there is none, captures the function on the inputs that `make` returns.
+
+        Functions of one kind run the same kernels: the first one is run as it is, so that they are compiled.
+        """
         current = torch.cuda.current_stream(self.stream.device)
         self.stream.wait_stream(current)
         with torch.cuda.stream(self.stream):
-            if not self._warm:  # what PyTorch initializes in the first call must not be captured
-                self._warm = True
+            if kind not in self._warm:  # what is compiled or initialized in the first call must not be captured
+                self._warm.add(kind)
                 result = function(make())
             else:
                 if key not in self._captured:

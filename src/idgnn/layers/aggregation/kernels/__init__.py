@@ -11,6 +11,18 @@ alignment: for a batch with another offset Triton would compile again, during th
 
 from idgnn.layers.aggregation.kernels.attention import Given, attention, attention_backward
 from idgnn.layers.aggregation.kernels.maxima import from_winners, maximum
+from idgnn.layers.aggregation.kernels.norm import norm_relu, norm_relu_backward
 from idgnn.layers.aggregation.kernels.sums import Weights, products, weighted_sum
 
-__all__ = ["Given", "Weights", "attention", "attention_backward", "from_winners", "maximum", "products", "weighted_sum"]
+__all__ = [
+    "Given",
+    "Weights",
+    "attention",
+    "attention_backward",
+    "from_winners",
+    "maximum",
+    "norm_relu",
+    "norm_relu_backward",
+    "products",
+    "weighted_sum",
+]

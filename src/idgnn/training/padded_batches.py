@@ -1,0 +1,105 @@
+"""Batches in a few fixed sizes, so that one recorded step serves every batch of a size."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from idgnn.identity.padded_cut import PaddedCutter, segment_sizes
+from idgnn.training.batches import Batches, GraphBatch
+
+# Sizes grow by this factor from level to level: half of it is what padding costs on average.
+STEP = 1.05
+_DEVIATIONS = 2  # by which a profile is above the mean of random batches
+_MARGIN = 8  # and by so many positions more, for what is rare
+_MULTIPLE = 8  # of which sizes are multiples: products of matrices are fastest then
+
+
+def profile_of(sizes: Tensor, batch_size: int) -> Tensor:
+    """The size of each segment that hardly any random batch exceeds, from those of all graphs `[graphs, segments]`."""
+    mean, count = sizes.double().mean(0), min(batch_size, sizes.size(0))
+    spread = sizes.double().std(0, correction=0) * math.sqrt(count * (1 - count / sizes.size(0)))
+    return torch.where(mean > 0, count * mean + _DEVIATIONS * spread + _MARGIN, 0)
+
+
+def level_of(sizes: Tensor, profile: Tensor) -> int | None:
+    """The lowest level at which a batch of these sizes `[segments]` fits, with one position of padding in each.
+
+    `None` if it has nothing in a segment where others have something, or the other way round: a network that has no
+    colored message gives its weights no gradient, and that is not the same as a gradient of zero.
+    """
+    if not torch.equal(sizes > 0, profile > 0):
+        return None
+    most = ((sizes + 1) / profile)[profile > 0].amax().item() if (profile > 0).any() else 1.0
+    return math.ceil(math.log(most) / math.log(STEP) - 1e-9)
+
+
+def room_at(level: int, profile: Tensor) -> Tensor:
+    """The sizes of all segments at a level `[segments]`."""
+    exact = (profile * STEP**level / _MULTIPLE).ceil().long() * _MULTIPLE
+    return torch.where(profile > 0, exact.clamp(min=_MULTIPLE), 0)
+
+
+class PaddedBatches:
+    """Cuts batches of fixed sizes out of a part, from a list of graphs that lies on the device.
+
+    All sizes of a batch are those of one profile, times :data:`STEP` to the power of its level: so there are few
+    different ones, and the step of each is recorded once.
+
+    Args:
+        batches: Of a part whose graphs were prepared together.
+        batch_size: The most graphs in a batch.
+    """
+
+    def __init__(self, batches: Batches, batch_size: int) -> None:
+        assert batches.whole is not None
+        self.batch_size, self._cutters = batch_size, dict[int, PaddedCutter]()
+        self.batches, self.whole = batches, batches.whole
+        self.sizes = segment_sizes(self.whole.cutter)  # [graphs, segments]
+        self.profile = profile_of(self.sizes, batch_size)
+        self.none = self.whole.cutter.num_graphs  # the id that stands for no graph
+        self.graphs = torch.full((batch_size + 1,), self.none, device=self.whole.x.device)
+
+    def follow(self, batches: Batches) -> bool:
+        """Goes on with other queries, if they were written over the tensors of those before."""
+        if batches.whole is None or batches.whole.store is not self.whole.store:
+            return False
+        self.batches, self.whole = batches, batches.whole
+        self.sizes = segment_sizes(self.whole.cutter)
+        return True
+
+    def level(self, graphs: Tensor) -> int | None:
+        """The size of the batch of these graphs, ids on the CPU; `None` if it has to be run as it is."""
+        sizes = self.sizes.index_select(0, graphs).sum(0)
+        rows = self.whole.schedule.row_segments(self.whole.store)
+        if any(int(sizes[of_space].sum()) < 2 for of_space in rows):  # BatchNorm is another function of a single row
+            return None
+        return level_of(sizes, self.profile)
+
+    def load(self, graphs: Tensor) -> None:
+        """Writes the list of the graphs of the next batch, ids on the CPU."""
+        ids = torch.nn.functional.pad(graphs, (0, self.graphs.numel() - graphs.numel()), value=self.none)
+        self.graphs.copy_(ids, non_blocking=True)
+
+    def cut(self, level: int) -> GraphBatch:
+        """The batch of the graphs in the list: index arithmetic on the device, on tensors of fixed shapes."""
+        graphs, queries, target = self.graphs, self.whole.queries, self.batches.target
+        cut = self._cutter(level).cut(graphs)
+        real = graphs < self.none
+        if self.batches.part.level != "graph":
+            real = cut.real(queries)
+            target = None if target is None else cut.take(target, queries)
+        elif target is not None:
+            target = target.index_select(0, graphs.clamp(max=self.none - 1))
+        return GraphBatch(self.whole.prepared(cut), cut.graph(queries), graphs.numel(), target, real=real)
+
+    def prepare(self, level: int) -> None:
+        """Works out all that depends on the level alone."""
+        self._cutter(level)
+
+    def _cutter(self, level: int) -> PaddedCutter:
+        if level not in self._cutters:
+            self._cutters[level] = PaddedCutter(self.whole.cutter, self.graphs.numel(), room_at(level, self.profile))
+        return self._cutters[level]
