@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from idgnn.training.cuda_graphs import CudaGraphCache
-from idgnn.training.trainer import HalvedBatchWarning, Trainer
 from tests.training.small_problems import QUICK, problem_for, trainer_for
 
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -68,6 +68,7 @@ class Store:
     blocks: list[int]  # of each space
     segments: list[int]  # of each space: its blocks if it is aligned, otherwise one
     fields: list[list[Field]]  # of each space
+    pointer_lists: list[Pointers]
     size: Tensor  # [blocks of all spaces, graphs + 1] the length of every run; of the graph behind the last one 0
     start: Tensor  # [blocks of all spaces, graphs + 1] its first column
 
@@ -182,6 +183,7 @@ class Cutter:
     def _fits(self, store: Store, sizes: list[int], blocks: list[int], numbers: int) -> bool:
         return (
             store.fields == self.fields
+            and store.pointer_lists == self.pointer_lists
             and store.blocks == blocks
             and store.size.size(1) == self.num_graphs + 1
             and store.numbers >= numbers
@@ -203,6 +205,7 @@ class Cutter:
             blocks,
             segments,
             self.fields,
+            self.pointer_lists,
             torch.zeros(sum(blocks), self.num_graphs + 1, dtype=torch.long, device=device),
             torch.zeros(sum(blocks), self.num_graphs + 1, dtype=torch.long, device=device),
         )

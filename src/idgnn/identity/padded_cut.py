@@ -70,7 +70,7 @@ class PaddedCutter:
         self._within = torch.arange(total) - space_begin.repeat_interleave(torch.tensor(self.totals))
         self._within = self._within.to(device)  # [positions] the place in the space
         self._before = self._offsets(total, device)
-        self._counts, self._lead, self._pointer_sizes = self._pointer_lists(cutter, space_begin.tolist(), device)
+        self._counts, self._lead, self._pointer_sizes = self._pointer_lists(space_begin.tolist(), device)
 
     def cut(self, graphs: Tensor) -> PaddedCut:
         """What belongs to these graphs `[num_graphs]`, ids on the device. The number of all graphs stands for none."""
@@ -109,13 +109,11 @@ class PaddedCutter:
                     before[field.row, first : first + self.totals[space]] = sum(self.sizes[field.to][: field.block])
         return before.to(device) if before.any() else None
 
-    def _pointer_lists(
-        self, cutter: Cutter, begin: list[int], device: torch.device
-    ) -> tuple[Tensor, Tensor, list[int]]:
+    def _pointer_lists(self, begin: list[int], device: torch.device) -> tuple[Tensor, Tensor, list[int]]:
         """All lists of pointers are one running sum. For each of its entries: which number of all fields it adds, and
         which entry has the sum before its list. Each list begins with the number of a position of padding, a 0."""
         total, counts, lead, sizes = sum(self.totals), [], [], []
-        for pointers in cutter.pointer_lists:
+        for pointers in self.store.pointer_lists:
             blocks, field = self.sizes[pointers.counts.space], pointers.counts
             first, last = sum(blocks[: pointers.first]), sum(blocks[: pointers.last])
             row = field.row * total + begin[field.space]

@@ -82,6 +82,20 @@ class CudaGraphCache:
         return CapturedGraph(graph, result, inputs)
 
 
+def make_adam_state(optimizer: torch.optim.Adam) -> None:
+    """Makes the state of Adam before its first step: made while a step is captured, it would be reset by each replay.
+
+    A weight gets its state in the first step that gives it a gradient, and that need not be the first step of all.
+    """
+    for group in optimizer.param_groups:
+        for weight in group["params"]:
+            optimizer.state[weight] = {
+                "step": torch.zeros((), device=weight.device),
+                "exp_avg": torch.zeros_like(weight),
+                "exp_avg_sq": torch.zeros_like(weight),
+            }
+
+
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
     """Garbage may contain CUDA graphs, which cannot be destroyed while another one is captured."""

@@ -59,6 +59,7 @@ class PaddedBatches:
         self.batches, self.whole = batches, batches.whole
         self.sizes = segment_sizes(self.whole.cutter)  # [graphs, segments]
         self.profile = profile_of(self.sizes, batch_size)
+        self._rows = self.whole.schedule.row_segments(self.whole.store)
         self.none = self.whole.cutter.num_graphs  # the id that stands for no graph
         self.graphs = torch.full((batch_size + 1,), self.none, device=self.whole.x.device)
 
@@ -73,8 +74,7 @@ class PaddedBatches:
     def level(self, graphs: Tensor) -> int | None:
         """The size of the batch of these graphs, ids on the CPU; `None` if it has to be run as it is."""
         sizes = self.sizes.index_select(0, graphs).sum(0)
-        rows = self.whole.schedule.row_segments(self.whole.store)
-        if any(int(sizes[of_space].sum()) < 2 for of_space in rows):  # BatchNorm is another function of a single row
+        if any(int(sizes[rows].sum()) < 2 for rows in self._rows):  # BatchNorm does something else with a single row
             return None
         return level_of(sizes, self.profile)
 
