@@ -40,11 +40,12 @@ class StackedSchedule:
 
     def row_segments(self, store: Store) -> list[slice]:
         """For the targets of each round, their segments among all that the store has."""
-        first = [sum(store.segments[: round_.targets.number]) for round_ in self.rounds]
-        return [
-            slice(begin, begin + store.segments[round_.targets.number])
-            for begin, round_ in zip(first, self.rounds, strict=True)
-        ]
+        return [store.segments_of(round_.targets.number) for round_ in self.rounds]
+
+    def color_segments(self, store: Store) -> list[list[int]]:
+        """The segments of the colored messages of each round, by target and by source."""
+        spaces = [(round_.colored.source.space, round_.colored.target.space) for round_ in self.rounds]
+        return [[store.segments_of(space).start for space in both] for both in spaces]
 
     def cut(self, cut: Cut | PaddedCut) -> Schedule:
         """The schedule of the graphs that were cut out."""

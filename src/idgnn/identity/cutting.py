@@ -72,6 +72,11 @@ class Store:
     size: Tensor  # [blocks of all spaces, graphs + 1] the length of every run; of the graph behind the last one 0
     start: Tensor  # [blocks of all spaces, graphs + 1] its first column
 
+    def segments_of(self, space: int) -> slice:
+        """The segments of a space among those of all spaces."""
+        first = sum(self.segments[:space])
+        return slice(first, first + self.segments[space])
+
     @property
     def moving(self) -> Tensor:
         """Where every column went in the last batch."""
@@ -142,18 +147,18 @@ class Cutter:
             self.store = over
         else:
             self.store = self._new_store(sizes, blocks, numbers, spare)
-        store, segment = self.store, self._first_segments(self.store)
+        store = self.store
         for space, found in enumerate(self._values):
             for field, values in zip(self.fields[space], found, strict=True):
                 offset, padding = 0, 0
                 if field.to is not None:
                     offset = store.numbers + store.first[field.to]
-                    block = (store.segments[field.to] - 1) if field.block is None else field.block
-                    inside = min(block, store.segments[field.to] - 1)
-                    padding = store.numbers + store.columns + segment[field.to] + inside
+                    last = store.segments[field.to] - 1
+                    inside = last if field.block is None else min(field.block, last)
+                    padding = store.numbers + store.columns + store.segments_of(field.to).start + inside
                 first = store.first[space]
                 torch.add(values, offset, out=store.pool[field.row, first : first + sizes[space]])
-                behind = store.columns + segment[space]
+                behind = store.columns + store.segments_of(space).start
                 store.pool[field.row, behind : behind + store.segments[space]] = padding
         self._values.clear()
         runs = [self._runs(space, number) for space, number in zip(self.spaces, blocks, strict=True)]
@@ -209,9 +214,6 @@ class Cutter:
             torch.zeros(sum(blocks), self.num_graphs + 1, dtype=torch.long, device=device),
             torch.zeros(sum(blocks), self.num_graphs + 1, dtype=torch.long, device=device),
         )
-
-    def _first_segments(self, store: Store) -> list[int]:
-        return [sum(store.segments[:i]) for i in range(len(store.segments))]
 
     def _runs(self, space: Space, blocks: int) -> tuple[Tensor, Tensor]:
         """The length of every run of a space, and its first column: `[blocks, graphs]`."""

@@ -43,12 +43,13 @@ def _norm_plain(x: Tensor, norm: nn.BatchNorm1d, real: Tensor) -> Tensor:
     """The same without ReLU in plain PyTorch: what the kernels are compared with, and what `torch.compile` fuses."""
     assert norm.running_mean is not None and norm.running_var is not None
     wide = x if x.dtype == torch.float64 else x.float()
-    share, count = real.to(wide.dtype).unsqueeze(-1), real.sum()
+    share = real.to(wide.dtype).unsqueeze(-1)
+    count = share.sum()
     mean = (wide * share).sum(0) / count
     away = wide - mean
     variance = (away * away * share).sum(0) / count
     with torch.no_grad():
-        rate = 1 / norm.num_batches_tracked if norm.momentum is None else norm.momentum
+        rate = 1 / norm.num_batches_tracked.to(norm.running_mean.dtype) if norm.momentum is None else norm.momentum
         norm.running_mean.lerp_(mean.to(norm.running_mean.dtype), rate)
         norm.running_var.lerp_((variance * (count / (count - 1))).to(norm.running_var.dtype), rate)
     out = away * (variance + norm.eps).rsqrt()

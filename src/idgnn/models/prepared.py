@@ -84,7 +84,7 @@ class PreparedGraphs:
         return self.cutter.store
 
     def for_queries(self, values: Tensor, over: Tensor | None) -> Tensor:
-        """Values of the queries `[queries, ...]`, with room behind them, in the tensor of those before if it is kept."""
+        """Values of the queries `[queries, ...]` with room behind them, in the tensor of those before if that is kept."""
         room = self.store.room[self.queries.number]
         kept = over if over is not None and self.follows else values.new_zeros(room, *values.shape[1:])
         kept[: values.size(0)] = values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,6 +18,14 @@ _MARGIN = 8  # and by so many positions more, for what is rare
 _MULTIPLE = 8  # of which sizes are multiples: products of matrices are fastest then
 
 
+class PaddedSize(NamedTuple):
+    """The size that a batch is padded to."""
+
+    level: int
+    colored: tuple[bool, ...]  # for each round, whether there are colored messages
+    # Without them the weights of colored messages get no gradient, and that is not the same as a gradient of zero.
+
+
 def profile_of(sizes: Tensor, batch_size: int) -> Tensor:
     """The size of each segment that hardly any random batch exceeds, from those of all graphs `[graphs, segments]`."""
     mean, count = sizes.double().mean(0), min(batch_size, sizes.size(0))
@@ -25,14 +34,14 @@ def profile_of(sizes: Tensor, batch_size: int) -> Tensor:
 
 
 def level_of(sizes: Tensor, profile: Tensor) -> int | None:
-    """The lowest level at which a batch of these sizes `[segments]` fits, with one position of padding in each.
+    """The lowest level at which a batch of these sizes `[segments]` fits, with one position of padding in each segment.
 
-    `None` if it has nothing in a segment where others have something, or the other way round: a network that has no
-    colored message gives its weights no gradient, and that is not the same as a gradient of zero.
+    `None` if it has something in a segment that is always empty.
     """
-    if not torch.equal(sizes > 0, profile > 0):
+    used = profile > 0
+    if sizes[~used].any():
         return None
-    most = ((sizes + 1) / profile)[profile > 0].amax().item() if (profile > 0).any() else 1.0
+    most = float(((sizes + 1) / profile)[used].amax()) if used.any() else 1.0
     return math.ceil(math.log(most) / math.log(STEP) - 1e-9)
 
 
@@ -55,11 +64,12 @@ class PaddedBatches:
 
     def __init__(self, batches: Batches, batch_size: int) -> None:
         assert batches.whole is not None
-        self.batch_size, self._cutters = batch_size, dict[int, PaddedCutter]()
+        self.batch_size, self._cutters = batch_size, dict[PaddedSize, PaddedCutter]()
         self.batches, self.whole = batches, batches.whole
         self.sizes = segment_sizes(self.whole.cutter)  # [graphs, segments]
         self.profile = profile_of(self.sizes, batch_size)
         self._rows = self.whole.schedule.row_segments(self.whole.store)
+        self._colored = self.whole.schedule.color_segments(self.whole.store)
         self.none = self.whole.cutter.num_graphs  # the id that stands for no graph
         self.graphs = torch.full((batch_size + 1,), self.none, device=self.whole.x.device)
 
@@ -71,22 +81,23 @@ class PaddedBatches:
         self.sizes = segment_sizes(self.whole.cutter)
         return True
 
-    def level(self, graphs: Tensor) -> int | None:
+    def size(self, graphs: Tensor) -> PaddedSize | None:
         """The size of the batch of these graphs, ids on the CPU; `None` if it has to be run as it is."""
         sizes = self.sizes.index_select(0, graphs).sum(0)
-        if any(int(sizes[rows].sum()) < 2 for rows in self._rows):  # BatchNorm does something else with a single row
-            return None
-        return level_of(sizes, self.profile)
+        if any(int(sizes[rows].sum()) < 2 for rows in self._rows):
+            return None  # BatchNorm does not normalize a single row
+        level = level_of(sizes, self.profile)
+        return None if level is None else PaddedSize(level, tuple(bool(sizes[both].any()) for both in self._colored))
 
     def load(self, graphs: Tensor) -> None:
         """Writes the list of the graphs of the next batch, ids on the CPU."""
         ids = torch.nn.functional.pad(graphs, (0, self.graphs.numel() - graphs.numel()), value=self.none)
         self.graphs.copy_(ids, non_blocking=True)
 
-    def cut(self, level: int) -> GraphBatch:
+    def cut(self, size: PaddedSize) -> GraphBatch:
         """The batch of the graphs in the list: index arithmetic on the device, on tensors of fixed shapes."""
         graphs, queries, target = self.graphs, self.whole.queries, self.batches.target
-        cut = self._cutter(level).cut(graphs)
+        cut = self._cutter(size).cut(graphs)
         real = graphs < self.none
         if self.batches.part.level != "graph":
             real = cut.real(queries)
@@ -95,11 +106,15 @@ class PaddedBatches:
             target = target.index_select(0, graphs.clamp(max=self.none - 1))
         return GraphBatch(self.whole.prepared(cut), cut.graph(queries), graphs.numel(), target, real=real)
 
-    def prepare(self, level: int) -> None:
-        """Works out all that depends on the level alone."""
-        self._cutter(level)
+    def prepare(self, size: PaddedSize) -> None:
+        """Works out all that depends on the size alone."""
+        self._cutter(size)
 
-    def _cutter(self, level: int) -> PaddedCutter:
-        if level not in self._cutters:
-            self._cutters[level] = PaddedCutter(self.whole.cutter, self.graphs.numel(), room_at(level, self.profile))
-        return self._cutters[level]
+    def _cutter(self, size: PaddedSize) -> PaddedCutter:
+        if size not in self._cutters:
+            room = room_at(size.level, self.profile)
+            for both, there in zip(self._colored, size.colored, strict=True):
+                if not there:
+                    room[both] = 0
+            self._cutters[size] = PaddedCutter(self.whole.cutter, self.graphs.numel(), room)
+        return self._cutters[size]

@@ -78,17 +78,17 @@ class Recorder:
                 return function(batches.cut(graphs))
             return self.cache.run(int(graphs[0]), lambda: batches.cut(graphs), function)
         padded = self._padding_of(batches, batch_size)
-        level = padded.level(graphs)
-        if level is None:
+        size = padded.size(graphs)
+        if size is None:
             return function(batches.cut(graphs))
-        key = (kind, self._padded.index(padded), level)
+        key = (kind, self._padded.index(padded), size)
         if key not in self._keys and len(self._keys) >= _MOST_GRAPHS:
             self.cache.clear()
             self._keys.clear()
         self._keys.add(key)
-        padded.prepare(level)
+        padded.prepare(size)
         padded.load(graphs)
-        return self.cache.run(key, lambda: padded, lambda given: function(given.cut(level)), kind)
+        return self.cache.run(key, lambda: padded, lambda given: function(given.cut(size)), kind)
 
     def follow(self, before: BatchSource | RootBatches, batches: BatchSource | RootBatches) -> None:
         """Takes over what was recorded for the batches of other queries, which are not used any more."""

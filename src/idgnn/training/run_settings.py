@@ -46,7 +46,7 @@ class TrainOptions:
     reshuffle_every: int = 1
     """Epochs between two assignments of the graphs to batches."""
     cuda_graphs: Literal["auto", "on", "off"] = "auto"
-    """Record steps as CUDA graphs and replay them, several times faster; auto: on a GPU, where the network allows it."""
+    """Record steps as CUDA graphs and replay them, several times faster; auto: on a GPU, if the network allows it."""
     compile: bool = False
     """Compile the network with torch.compile; the first epochs then take half a minute or more."""
 
