@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from idgnn.models.settings import ModelSettings
+from idgnn.tasks.problem import Problem
+from idgnn.tasks.query_set import QuerySet
 from idgnn.training.batches import Batches
 from idgnn.training.processes import Processes
 from idgnn.training.recorder import NotRecordedWarning, is_recorded
@@ -20,27 +22,52 @@ DEVICES = ["cpu", pytest.param("cuda", marks=on_a_gpu)]
 LEVELS = ("node-clustering", "shortest-path", "graph-clustering", "link-prediction")
 
 
-def pair_of_trainers(problem, options: TrainOptions, device: str, model: ModelSettings = SMALL) -> list[Trainer]:
+def in_float64(problem: Problem) -> Problem:
+    """So that rounding, which Adam can make as large as a step, does not matter."""
+
+    def wide(part: QuerySet) -> QuerySet:
+        return replace(part, x=part.x.double())
+
+    return replace(
+        problem, train=wide(problem.train), held_out={name: wide(part) for name, part in problem.held_out.items()}
+    )
+
+
+def pair_of_trainers(problem: Problem, options: TrainOptions, device: str, model: ModelSettings) -> list[Trainer]:
     """One that replays, and one that does not."""
-    options = replace(options, device=device)
-    trainers = [trainer_for(problem, replace(options, cuda_graphs=each), model) for each in ("auto", "off")]
+    options, trainers = replace(options, device=device), []
+    for way in ("auto", "off"):
+        network = network_for(problem, model).to(problem.train.x.dtype)
+        trainers.append(Trainer(network, problem, replace(options, cuda_graphs=way)))
     if device == "cpu":
         recorded(trainers[0])
     assert trainers[0].recorder is not None and trainers[1].recorder is None
     return trainers
 
 
+def assert_same_curves(replayed: Trainer, plain: Trainer, tolerance: float) -> None:
+    """The losses of all epochs, the weights, the statistics of BatchNorm, and the predictions."""
+    ours, theirs = ([epoch.loss for epoch in trainer.epochs()] for trainer in (replayed, plain))
+    assert ours == pytest.approx(theirs, rel=tolerance)
+    values = {**weights(plain), "out": plain.predict("valid").out}
+    for name, value in {**weights(replayed), "out": replayed.predict("valid").out}.items():
+        scale = max(1.0, float(values[name].double().abs().max()))
+        assert float((value.double() - values[name].double()).abs().max()) <= 10 * tolerance * scale, name
+
+
+# Losses are computed in float32; that of two classes in another order of summation.
+TOLERANCE = {"link-prediction": 1e-6}
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("identity", ["none", "fast", "full"])
 @pytest.mark.parametrize("task", LEVELS)
 def test_a_training_has_the_same_curve(task, identity, device):
-    problem, model = problem_for(task), replace(SMALL, identity=identity)
-    replayed, plain = pair_of_trainers(problem, replace(QUICK, epochs=6, batch_size=5, keep="best"), device, model)
-    ours, theirs = (list(trainer.epochs()) for trainer in (replayed, plain))
-    assert [epoch.loss for epoch in ours] == pytest.approx([epoch.loss for epoch in theirs], rel=2e-5)
-    assert torch.allclose(replayed.predict("valid").out, plain.predict("valid").out, rtol=1e-3, atol=1e-4)
-    for name, value in weights(plain).items():
-        assert torch.allclose(weights(replayed)[name].double(), value.double(), rtol=1e-3, atol=1e-4), name
+    """Graphs are shuffled in each epoch, and links have new queries."""
+    problem, model = in_float64(problem_for(task)), replace(SMALL, identity=identity)
+    options = replace(QUICK, epochs=6, batch_size=5, keep="best")
+    replayed, plain = pair_of_trainers(problem, options, device, model)
+    assert_same_curves(replayed, plain, TOLERANCE.get(task, 1e-7 if device == "cpu" else 1e-6))
 
 
 @pytest.mark.parametrize("task", LEVELS)
@@ -56,17 +83,32 @@ def test_no_batch_is_run_as_it_is(task, monkeypatch):
         assert len(trainer.recorder._padded) == 2
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("conv", ["gcn", "gin"])
+@pytest.mark.parametrize("fanout", [(), (3, 2)])
+@pytest.mark.parametrize("task", ["node-clustering", "link-prediction"])
+def test_batches_of_roots_have_the_same_curve(task, fanout, conv, device):
+    problem, model = in_float64(problem_for(task, 24)), replace(SMALL, identity="full", conv=conv)
+    options = replace(QUICK, epochs=4, query_batch_size=20, fanout=fanout)
+    replayed, plain = pair_of_trainers(problem, options, device, model)
+    assert_same_curves(replayed, plain, 1e-6)
+    if device == "cpu":
+        cache = replayed.recorder.cache
+        assert cache.calls > 50, "most batches are recorded"
+        assert len(cache.kept) <= 16
+
+
 @on_a_gpu
 def test_compiled_steps_are_replayed_too():
     options = replace(QUICK, epochs=6, compile=True)
-    replayed, plain = pair_of_trainers(problem_for("node-clustering"), options, "cuda")
+    replayed, plain = pair_of_trainers(problem_for("node-clustering"), options, "cuda", SMALL)
     assert [each.loss for each in replayed.epochs()] == pytest.approx([each.loss for each in plain.epochs()], rel=1e-4)
 
 
 @on_a_gpu
 def test_half_precision_is_replayed_too():
     options = replace(QUICK, epochs=6, precision="bf16")
-    replayed, plain = pair_of_trainers(problem_for("node-clustering"), options, "cuda")
+    replayed, plain = pair_of_trainers(problem_for("node-clustering"), options, "cuda", SMALL)
     assert [each.loss for each in replayed.epochs()] == pytest.approx([each.loss for each in plain.epochs()], rel=3e-2)
 
 
@@ -92,7 +134,7 @@ def test_recordings_of_larger_batches_are_dropped_when_batches_are_halved(monkey
 
 def test_networks_that_do_not_know_padding_have_a_recording_for_each_batch():
     problem, options = problem_for("node-clustering"), replace(QUICK, epochs=6, reshuffle_every=3)
-    replayed, plain = pair_of_trainers(problem, options, "cpu")
+    replayed, plain = pair_of_trainers(problem, options, "cpu", SMALL)
     replayed.recorder.padding = False
     assert [each.loss for each in replayed.epochs()] == [each.loss for each in plain.epochs()]
     assert len(replayed.recorder.cache.kept) == 3, "those of the last three epochs"

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 ROWS = 2  # most spaces have two fields
+_LEAST_SPARE = 64  # positions: small numbers vary most
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,8 @@ class Cutter:
 
     def _new_store(self, sizes: list[int], blocks: list[int], numbers: int, spare: float) -> Store:
         device = self.spaces[0].owner.device
-        room = [size + int(spare * size) for size in sizes]
+        room = [with_spare(size, spare) for size in sizes]
+        numbers = with_spare(numbers, spare)
         first = [sum(room[:i]) for i in range(len(room))]
         segments = [number if space.aligned else 1 for space, number in zip(self.spaces, blocks, strict=True)]
         columns = sum(room) + sum(segments)
@@ -267,6 +269,11 @@ class Cut:
     def size(self, space: Space) -> int:
         """How many positions of a space are in the batch."""
         return sum(self.sizes[space.number])
+
+
+def with_spare(size: int, spare: float) -> int:
+    """Room for so many, and a share more, for other ones that are written over them."""
+    return size + int(spare * size) + _LEAST_SPARE if spare else size
 
 
 def blocks_of(owner: Tensor, *splits: int) -> Tensor:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from idgnn.identity.cut_schedule import StackedSchedule
-from idgnn.identity.cutting import Cut, Cutter, Store
+from idgnn.identity.cutting import Cut, Cutter, Store, with_spare
 from idgnn.identity.padded_cut import PaddedCut
 from idgnn.identity.queries import Queries
 from idgnn.identity.schedule import Schedule
@@ -35,8 +34,8 @@ class PreparedGraphs:
         prepared: All graphs together, for a network with named layers.
         owner: The graph of each node `[num_nodes]`, in order.
         num_graphs: The number of graphs.
-        over: The same for other queries about these graphs. If this fits into its tensors, they are written over, so
-            that steps that were recorded with them go on with the new queries.
+        over: The same for other queries, which are not asked any more. If these fit into its tensors, they are written
+            over them, so that steps that were recorded go on with the new queries.
         spare: The share of room that is left for that in new tensors.
     """
 
@@ -63,31 +62,29 @@ class PreparedGraphs:
             self.node = self.cutter.field(self.queries, prepared.read.node, answers)
             if not prepared.read.own:
                 self.color = self.cutter.field(self.queries, prepared.read.color, answers)
-        self.x, self.weight, self.edge_attr = prepared.x, prepared.weight, prepared.edge_attr
-        if over is not None and _shapes(self._of_graphs()) != _shapes(over._of_graphs()):
-            over = None
-        self.cutter.finish(None if over is None else over.store, spare)
+        self.spare = spare
+        given = (prepared.x, prepared.weight, prepared.edge_attr, prepared.pair_x)
+        before = (None,) * 4 if over is None else (over.x, over.weight, over.edge_attr, over.pair_x)
+        fits = over is not None and all(_holds(old, new) for old, new in zip(before, given, strict=True))
+        self.cutter.finish(over.store if over is not None and fits else None, spare)
         self.follows = over is not None and self.store is over.store
         """Whether the tensors of `over` were written over."""
-        self.pair_x = None
-        if prepared.pair_x is not None:
-            self.pair_x = self.for_queries(prepared.pair_x, over.pair_x if over is not None else None)
-        if over is not None and self.follows:
-            for ours, theirs in zip(self._of_graphs(), over._of_graphs(), strict=True):
-                if ours is not None and theirs is not None and ours is not theirs:
-                    theirs.copy_(ours)
-            self.x, self.weight, self.edge_attr = over.x, over.weight, over.edge_attr
+        kept = (self.with_room(new, old) for old, new in zip(before, given, strict=True))
+        self.x, self.weight, self.edge_attr, self.pair_x = kept
 
     @property
     def store(self) -> Store:
         """What batches are cut out of."""
         return self.cutter.store
 
-    def for_queries(self, values: Tensor, over: Tensor | None) -> Tensor:
-        """Values of the queries `[queries, ...]` with room behind them, in the tensor of those before if that is kept."""
-        room = self.store.room[self.queries.number]
-        kept = over if over is not None and self.follows else values.new_zeros(room, *values.shape[1:])
-        kept[: values.size(0)] = values
+    def with_room(self, values: Tensor | None, over: Tensor | None) -> Tensor | None:
+        """Values with room behind them, or written over those before."""
+        if values is None or (not self.spare and not self.follows):
+            return values
+        size = values.size(0)
+        kept = over if self.follows else values.new_zeros(with_spare(size, self.spare), *values.shape[1:])
+        assert kept is not None
+        kept[:size] = values
         return kept
 
     def cut(self, graphs: Tensor) -> tuple[Prepared, Cut]:
@@ -101,14 +98,14 @@ class PreparedGraphs:
         if self.node is not None:
             node = cut[self.node]
             read = Queries(node, node if self.color is None else cut[self.color])
+        assert self.x is not None
         x = cut.take(self.x, self.nodes)
         pair_x = None if self.pair_x is None else cut.take(self.pair_x, self.queries)
         return Prepared(x, self.weight, self.edge_attr, self.schedule.cut(cut), read, pair_x)
 
-    def _of_graphs(self) -> tuple[Tensor | None, ...]:
-        """What does not depend on the queries."""
-        return self.x, self.weight, self.edge_attr
 
-
-def _shapes(tensors: tuple[Tensor | None, ...]) -> list[torch.Size | None]:
-    return [None if tensor is None else tensor.shape for tensor in tensors]
+def _holds(kept: Tensor | None, values: Tensor | None) -> bool:
+    """Whether values can be written over others."""
+    if kept is None or values is None:
+        return kept is values
+    return kept.size(0) >= values.size(0) and kept.shape[1:] == values.shape[1:]

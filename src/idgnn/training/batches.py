@@ -111,8 +111,8 @@ class Batches:
             if isinstance(ready.plan, Schedule):  # layers of the user's own have none
                 before = None if over is None else over.whole
                 self.whole = PreparedGraphs(ready, part.owner, part.num_graphs, before, spare)
-                if part.target is not None and part.level != "graph":
-                    self.target = self.whole.for_queries(part.target, None if over is None else over.target)
+                if part.level != "graph":
+                    self.target = self.whole.with_room(part.target, None if over is None else over.target)
         except (TooLargeError, torch.OutOfMemoryError):
             self.whole = None
 

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from idgnn.identity.padded_cut import PaddedCutter, segment_sizes
-from idgnn.training.batches import Batches, GraphBatch
+from idgnn.models.prepared import PreparedGraphs
+from idgnn.training.batches import GraphBatch
 
 # Sizes grow by this factor from level to level: half of it is what padding costs on average.
 STEP = 1.05
@@ -33,7 +34,7 @@ def profile_of(sizes: Tensor, batch_size: int) -> Tensor:
     return torch.where(mean > 0, count * mean + _DEVIATIONS * spread + _MARGIN, 0)
 
 
-def level_of(sizes: Tensor, profile: Tensor) -> int | None:
+def level_of(sizes: Tensor, profile: Tensor, step: float = STEP) -> int | None:
     """The lowest level at which a batch of these sizes `[segments]` fits, with one position of padding in each segment.
 
     `None` if it has something in a segment that is always empty.
@@ -42,43 +43,53 @@ def level_of(sizes: Tensor, profile: Tensor) -> int | None:
     if sizes[~used].any():
         return None
     most = float(((sizes + 1) / profile)[used].amax()) if used.any() else 1.0
-    return math.ceil(math.log(most) / math.log(STEP) - 1e-9)
+    return math.ceil(math.log(most) / math.log(step) - 1e-9)
 
 
-def room_at(level: int, profile: Tensor) -> Tensor:
+def room_at(level: int, profile: Tensor, step: float = STEP) -> Tensor:
     """The sizes of all segments at a level `[segments]`."""
-    exact = (profile * STEP**level / _MULTIPLE).ceil().long() * _MULTIPLE
+    exact = (profile * step**level / _MULTIPLE).ceil().long() * _MULTIPLE
     return torch.where(profile > 0, exact.clamp(min=_MULTIPLE), 0)
 
 
 class PaddedBatches:
-    """Cuts batches of fixed sizes out of a part, from a list of graphs that lies on the device.
+    """Cuts batches of fixed sizes out of many graphs, from a list of graphs that lies on the device.
 
-    All sizes of a batch are those of one profile, times :data:`STEP` to the power of its level: so there are few
-    different ones, and the step of each is recorded once.
+    All sizes of a batch are those of one profile, times a power of `step`, its level: so there are few different ones,
+    and the step of each is recorded once.
 
     Args:
-        batches: Of a part whose graphs were prepared together.
+        whole: What all graphs were prepared to, on the device.
+        target: Of all queries, or of all graphs.
         batch_size: The most graphs in a batch.
+        of_graphs: Whether graphs are asked about.
+        profile: The sizes of level 0 `[segments]`; by default those that hardly any random batch exceeds.
+        step: The factor between the sizes of two levels.
     """
 
-    def __init__(self, batches: Batches, batch_size: int) -> None:
-        assert batches.whole is not None
-        self.batch_size, self._cutters = batch_size, dict[PaddedSize, PaddedCutter]()
-        self.batches, self.whole = batches, batches.whole
-        self.sizes = segment_sizes(self.whole.cutter)  # [graphs, segments]
-        self.profile = profile_of(self.sizes, batch_size)
-        self._rows = self.whole.schedule.row_segments(self.whole.store)
-        self._colored = self.whole.schedule.color_segments(self.whole.store)
-        self.none = self.whole.cutter.num_graphs  # the id that stands for no graph
-        self.graphs = torch.full((batch_size + 1,), self.none, device=self.whole.x.device)
+    def __init__(
+        self,
+        whole: PreparedGraphs,
+        target: Tensor | None,
+        batch_size: int,
+        of_graphs: bool = False,
+        profile: Tensor | None = None,
+        step: float = STEP,
+    ) -> None:
+        self.of_graphs, self.step, self._cutters = of_graphs, step, dict[PaddedSize, PaddedCutter]()
+        self.sizes = segment_sizes(whole.cutter)  # [graphs, segments]
+        self.profile = profile_of(self.sizes, batch_size) if profile is None else profile
+        self.whole, self.target = whole, target
+        self._rows = whole.schedule.row_segments(whole.store)
+        self._colored = whole.schedule.color_segments(whole.store)
+        self.none = whole.cutter.num_graphs  # the id that stands for no graph
+        self.graphs = torch.full((batch_size + 1,), self.none, device=whole.store.pool.device)
 
-    def follow(self, batches: Batches) -> bool:
+    def follow(self, whole: PreparedGraphs) -> bool:
         """Goes on with other queries, if they were written over the tensors of those before."""
-        if batches.whole is None or batches.whole.store is not self.whole.store:
+        if whole.store is not self.whole.store:
             return False
-        self.batches, self.whole = batches, batches.whole
-        self.sizes = segment_sizes(self.whole.cutter)
+        self.whole, self.sizes = whole, segment_sizes(whole.cutter)
         return True
 
     def size(self, graphs: Tensor) -> PaddedSize | None:
@@ -86,7 +97,7 @@ class PaddedBatches:
         sizes = self.sizes.index_select(0, graphs).sum(0)
         if any(int(sizes[rows].sum()) < 2 for rows in self._rows):
             return None  # BatchNorm does not normalize a single row
-        level = level_of(sizes, self.profile)
+        level = level_of(sizes, self.profile, self.step)
         return None if level is None else PaddedSize(level, tuple(bool(sizes[both].any()) for both in self._colored))
 
     def load(self, graphs: Tensor) -> None:
@@ -96,14 +107,12 @@ class PaddedBatches:
 
     def cut(self, size: PaddedSize) -> GraphBatch:
         """The batch of the graphs in the list: index arithmetic on the device, on tensors of fixed shapes."""
-        graphs, queries, target = self.graphs, self.whole.queries, self.batches.target
+        graphs, queries, target = self.graphs, self.whole.queries, self.target
         cut = self._cutter(size).cut(graphs)
-        real = graphs < self.none
-        if self.batches.part.level != "graph":
-            real = cut.real(queries)
-            target = None if target is None else cut.take(target, queries)
-        elif target is not None:
-            target = target.index_select(0, graphs.clamp(max=self.none - 1))
+        real = graphs < self.none if self.of_graphs else cut.real(queries)
+        if target is not None:
+            of_graphs = graphs.clamp(max=self.none - 1)
+            target = target.index_select(0, of_graphs) if self.of_graphs else cut.take(target, queries)
         return GraphBatch(self.whole.prepared(cut), cut.graph(queries), graphs.numel(), target, real=real)
 
     def prepare(self, size: PaddedSize) -> None:
@@ -112,7 +121,7 @@ class PaddedBatches:
 
     def _cutter(self, size: PaddedSize) -> PaddedCutter:
         if size not in self._cutters:
-            room = room_at(size.level, self.profile)
+            room = room_at(size.level, self.profile, self.step)
             for both, there in zip(self._colored, size.colored, strict=True):
                 if not there:
                     room[both] = 0

@@ -14,7 +14,9 @@ from idgnn.models.idgnn import IDGNN
 from idgnn.models.predictor import Predictor
 from idgnn.training.batches import Batches, BatchSource, GraphBatch, PreparesBatches
 from idgnn.training.cuda_graphs import Inputs
-from idgnn.training.padded_batches import PaddedBatches
+from idgnn.training.packing import pack
+from idgnn.training.padded_batches import PaddedBatches, PaddedSize
+from idgnn.training.padded_roots import PaddedRoots
 from idgnn.training.processes import Processes
 from idgnn.training.root_batches import RootBatches
 from idgnn.training.run_settings import TrainOptions
@@ -47,8 +49,9 @@ class Recorder:
     """Runs functions of batches as CUDA graphs.
 
     Batches are padded to a few sizes (:class:`PaddedBatches`), and one graph serves all batches of a size: it cuts the
-    batch out of the dataset, from the list of its graphs, and runs the function on it. Networks that do not know
-    padding (those of the experiments) have a graph for each batch, until graphs are assigned to new batches.
+    batch out of the dataset, from the list of its graphs, and runs the function on it. A batch of roots is prepared on
+    the CPU and written over the one before (:class:`PaddedRoots`). Networks that do not know padding (those of the
+    experiments) have a graph for each batch, until graphs are assigned to new batches.
 
     Args:
         cache: Where functions are recorded.
@@ -57,7 +60,8 @@ class Recorder:
 
     def __init__(self, cache: GraphCache, padding: bool = True) -> None:
         self.cache, self.padding = cache, padding
-        self._padded: list[PaddedBatches] = []
+        self._padded: list[tuple[Batches, PaddedBatches]] = []
+        self._roots: PaddedRoots | None = None
         self._keys = set[Hashable]()
 
     def run(self, kind: Kind, batches: BatchSource, graphs: Tensor, batch_size: int, function: Function) -> Tensor:
@@ -77,25 +81,34 @@ class Recorder:
             if kind != "step":
                 return function(batches.cut(graphs))
             return self.cache.run(int(graphs[0]), lambda: batches.cut(graphs), function)
-        padded = self._padding_of(batches, batch_size)
+        number = self._number_of(batches, batch_size)
+        padded = self._padded[number][1]
         size = padded.size(graphs)
         if size is None:
             return function(batches.cut(graphs))
-        key = (kind, self._padded.index(padded), size)
-        if key not in self._keys and len(self._keys) >= _MOST_GRAPHS:
-            self.cache.clear()
-            self._keys.clear()
-        self._keys.add(key)
-        padded.prepare(size)
         padded.load(graphs)
-        return self.cache.run(key, lambda: padded, lambda given: function(given.cut(size)), kind)
+        return self._replay(kind, number, padded, size, function)
+
+    def run_roots(self, kind: Kind, batch: GraphBatch, device: torch.device, function: Function) -> Tensor:
+        """The function on a batch of roots, which lies on the CPU. The next call writes over the result."""
+        if self._roots is None:
+            self._roots = PaddedRoots(device)
+        size = self._roots.load(batch)
+        if size is None:
+            return function(pack(batch).unpack(device))
+        if self._roots.renewed:
+            self._forget()
+        assert self._roots.padded is not None
+        return self._replay(kind, -1, self._roots.padded, size, function)
 
     def follow(self, before: BatchSource | RootBatches, batches: BatchSource | RootBatches) -> None:
         """Takes over what was recorded for the batches of other queries, which are not used any more."""
-        for padded in self._padded:
-            if padded.batches is before and isinstance(batches, Batches) and padded.follow(batches):
+        for number, (known, padded) in enumerate(self._padded):
+            if known is before and isinstance(batches, Batches) and batches.whole and padded.follow(batches.whole):
+                self._padded[number] = (batches, padded)
                 return
-        self.clear()
+        if not isinstance(batches, RootBatches):
+            self.clear()
 
     def reassigned(self) -> None:
         """Graphs are in other batches from here on."""
@@ -104,16 +117,30 @@ class Recorder:
 
     def clear(self) -> None:
         """Drops all that was recorded."""
-        self.cache.clear()
+        self._forget()
         self._padded.clear()
+        self._roots = None
+
+    def _replay(self, kind: Kind, number: int, padded: PaddedBatches, size: PaddedSize, function: Function) -> Tensor:
+        key = (kind, number, size)
+        if key not in self._keys and len(self._keys) >= _MOST_GRAPHS:
+            self._forget()
+        self._keys.add(key)
+        padded.prepare(size)
+        return self.cache.run(key, lambda: padded, lambda given: function(given.cut(size)), kind)
+
+    def _forget(self) -> None:
+        self.cache.clear()
         self._keys.clear()
 
-    def _padding_of(self, batches: Batches, batch_size: int) -> PaddedBatches:
-        for padded in self._padded:
-            if padded.batches is batches:
-                return padded
-        self._padded.append(PaddedBatches(batches, batch_size))
-        return self._padded[-1]
+    def _number_of(self, batches: Batches, batch_size: int) -> int:
+        for number, (known, _) in enumerate(self._padded):
+            if known is batches:
+                return number
+        assert batches.whole is not None
+        of_graphs = batches.part.level == "graph"
+        self._padded.append((batches, PaddedBatches(batches.whole, batches.target, batch_size, of_graphs)))
+        return len(self._padded) - 1
 
 
 def knows_padding(model: Any) -> bool:
@@ -152,7 +179,7 @@ def _why_not(options: TrainOptions, model: Any, processes: Processes, device: to
             "for the named layers (conv='gcn', ...): a model of your own looks at values in each call, which no CUDA "
             "graph can hold"
         )
-    if not knows_padding(model) and options.reshuffle_every == 1:
+    if not knows_padding(model) and (options.reshuffle_every == 1 or options.query_batch_size is not None):
         return (
             f"for networks that know padding, which {type(model).__name__} does not, or for batches that stay the same "
             "for some epochs (reshuffle_every)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal, cast
 
@@ -22,7 +22,7 @@ from idgnn.training.batches import Batches, BatchSource, GraphBatch, PreparesBat
 from idgnn.training.cuda_graphs import CudaGraphCache, make_adam_state
 from idgnn.training.evaluation import Predictions, batch_norms, predict_all, reestimate_batchnorm
 from idgnn.training.processes import SINGLE_PROCESS, Processes, choose_device, device_name, is_out_of_memory
-from idgnn.training.recorder import Recorder, is_recorded, knows_padding
+from idgnn.training.recorder import Kind, Recorder, is_recorded, knows_padding
 from idgnn.training.root_batches import RootBatches, RootSource
 from idgnn.training.run_folder import Epoch
 from idgnn.training.run_settings import TrainOptions
@@ -86,7 +86,9 @@ class Trainer:
             make_adam_state(self.optimizer)
         # With query_batch_size, graphs stay on the CPU, and only what a batch needs is copied to the device.
         by_query = options.query_batch_size is not None
-        self.source = RootSource(model, options.workers, self.device) if by_query else None
+        # Those of recorded steps are padded on the CPU.
+        place = torch.device("cpu") if recorded else self.device
+        self.source = RootSource(model, options.workers, place) if by_query else None
         self.train = self._placed(problem.train)
         self._fit_cycle_scale()
         self.batches: BatchSource | RootBatches | None = None  # of the training part, until its queries change
@@ -182,9 +184,7 @@ class Trainer:
     def _steps(self, batches: BatchSource | RootBatches, assigned: list[Tensor]) -> Iterator[Tensor]:
         """Trains on each batch and yields its loss; with several processes, this one's part of the loss."""
         if self.recorder is not None:
-            assert not isinstance(batches, RootBatches)
-            for graphs in assigned:
-                yield self.recorder.run("step", batches, graphs, self.batch_size, self._step)
+            yield from self._recorded("step", batches, assigned, self._step)
             return
         for items, batch in zip(assigned, self._shares(batches, assigned), strict=True):
             if self.processes.size == 1:
@@ -204,13 +204,28 @@ class Trainer:
         self, kind: Literal["statistics", "predict"], batches: BatchSource | RootBatches, items: Sequence[Tensor]
     ) -> Iterator[Tensor]:
         """What the network gives for this process's share of each batch, without gradients."""
-        if self.recorder is not None and not isinstance(batches, RootBatches):
-            for graphs in items:
-                out = self.recorder.run(kind, batches, graphs, self.batch_size, self._forward)
-                yield out[: batches.count(graphs)].clone()  # the next batch is written over it
+        if self.recorder is not None:
+            for some, out in zip(items, self._recorded(kind, batches, items, self._forward), strict=True):
+                yield out[: batches.count(some)].clone()  # the next batch is written over it
         else:
             shares = batches.each(items) if kind == "predict" else self._shares(batches, items)
             yield from map(self._forward, shares)
+
+    def _recorded(
+        self,
+        kind: Kind,
+        batches: BatchSource | RootBatches,
+        assigned: Sequence[Tensor],
+        function: Callable[[GraphBatch], Tensor],
+    ) -> Iterator[Tensor]:
+        """A function of each batch, replayed."""
+        assert self.recorder is not None
+        if isinstance(batches, RootBatches):
+            for batch in self._shares(batches, assigned):
+                yield self.recorder.run_roots(kind, batch, self.device, function)
+        else:
+            for graphs in assigned:
+                yield self.recorder.run(kind, batches, graphs, self.batch_size, function)
 
     def _forward(self, batch: GraphBatch) -> Tensor:
         with self._autocast():
