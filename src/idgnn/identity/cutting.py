@@ -70,8 +70,7 @@ class Store:
     segments: list[int]  # of each space: its blocks if it is aligned, otherwise one
     fields: list[list[Field]]  # of each space
     pointer_lists: list[Pointers]
-    size: Tensor  # [blocks of all spaces, graphs + 1] the length of every run; of the graph behind the last one 0
-    start: Tensor  # [blocks of all spaces, graphs + 1] its first column
+    runs: Tensor  # [2, blocks of all spaces, graphs + 1] length and first column of every run; the last graph has none
 
     def segments_of(self, space: int) -> slice:
         """The segments of a space among those of all spaces."""
@@ -165,7 +164,7 @@ class Cutter:
         runs = [self._runs(space, number) for space, number in zip(self.spaces, blocks, strict=True)]
         self.size = torch.cat([size for size, _ in runs])  # [blocks of all spaces, graphs], on the CPU
         self._start = torch.cat([start for _, start in runs])
-        store.size[:, :-1], store.start[:, :-1] = self.size.to(store.size.device), self._start.to(store.size.device)
+        store.runs[..., :-1] = torch.stack([self.size, self._start]).to(store.runs.device)
 
     def cut(self, graphs: Tensor) -> Cut:
         """What belongs to these graphs `[graphs]`, ids on the CPU, in their order."""
@@ -191,7 +190,7 @@ class Cutter:
             store.fields == self.fields
             and store.pointer_lists == self.pointer_lists
             and store.blocks == blocks
-            and store.size.size(1) == self.num_graphs + 1
+            and store.runs.size(-1) == self.num_graphs + 1
             and store.numbers >= numbers
             and all(room >= size for room, size in zip(store.room, sizes, strict=True))
         )
@@ -213,8 +212,7 @@ class Cutter:
             segments,
             self.fields,
             self.pointer_lists,
-            torch.zeros(sum(blocks), self.num_graphs + 1, dtype=torch.long, device=device),
-            torch.zeros(sum(blocks), self.num_graphs + 1, dtype=torch.long, device=device),
+            torch.zeros(2, sum(blocks), self.num_graphs + 1, dtype=torch.long, device=device),
         )
 
     def _runs(self, space: Space, blocks: int) -> tuple[Tensor, Tensor]:

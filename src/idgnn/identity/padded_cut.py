@@ -64,6 +64,7 @@ class PaddedCutter:
         of_position = segment.repeat_interleave(room)
         space_begin = torch.tensor([sum(self.totals[:i]) for i in range(len(self.totals))])
         self._position = torch.arange(total, device=device)
+        self._ahead = torch.zeros(of_block.numel() * num_graphs + 1, dtype=torch.long, device=device)  # [runs + 1]
         self._first_run = (first_block * num_graphs).repeat_interleave(num_graphs).to(device)
         self._begin = begin[of_block].repeat_interleave(num_graphs).to(device)  # [runs]
         self._padding = (store.columns + of_position).to(device)  # [positions] the column of their padding
@@ -75,13 +76,13 @@ class PaddedCutter:
     def cut(self, graphs: Tensor) -> PaddedCut:
         """What belongs to these graphs `[num_graphs]`, ids on the device. The number of all graphs stands for none."""
         store = self.store
-        length = store.size.index_select(1, graphs).flatten()  # [runs]
-        start = store.start.index_select(1, graphs).flatten()
-        ahead = length.cumsum(0) - length
-        goes_to = ahead - ahead.index_select(0, self._first_run) + self._begin
-        run = torch.searchsorted(goes_to, self._position, right=True) - 1
-        index = self._position + (start - goes_to).index_select(0, run)
-        real = index < (start + length).index_select(0, run)
+        length, start = store.runs.index_select(2, graphs).flatten(1)  # [runs] each
+        torch.cumsum(length, 0, out=self._ahead[1:])
+        goes_to = self._ahead[:-1] + (self._begin - self._ahead.index_select(0, self._first_run))
+        run = torch.searchsorted(goes_to[1:], self._position, right=True)
+        skip, end = torch.stack([start - goes_to, start + length]).index_select(1, run)  # [positions] each
+        index = self._position + skip
+        real = index < end
         index = torch.where(real, index, self._padding)
         # Where many positions of padding share a column, any of them is right.
         store.moving.index_copy_(0, index, self._within)

@@ -41,7 +41,7 @@ def norm_relu(x: Tensor, norm: nn.BatchNorm1d, real: Tensor) -> Tensor:
 
 def _norm_plain(x: Tensor, norm: nn.BatchNorm1d, real: Tensor) -> Tensor:
     """The same without ReLU in plain PyTorch: what the kernels are compared with, and what `torch.compile` fuses."""
-    assert norm.running_mean is not None and norm.running_var is not None
+    assert norm.running_mean is not None and norm.running_var is not None and norm.num_batches_tracked is not None
     wide = x if x.dtype == torch.float64 else x.float()
     share = real.to(wide.dtype).unsqueeze(-1)
     count = share.sum()

@@ -113,7 +113,8 @@ class PaddedBatches:
         if target is not None:
             of_graphs = graphs.clamp(max=self.none - 1)
             target = target.index_select(0, of_graphs) if self.of_graphs else cut.take(target, queries)
-        return GraphBatch(self.whole.prepared(cut), cut.graph(queries), graphs.numel(), target, real=real)
+        owner = cut.graph(queries) if self.of_graphs else graphs  # which is read where graphs are asked about alone
+        return GraphBatch(self.whole.prepared(cut), owner, graphs.numel(), target, real=real)
 
     def prepare(self, size: PaddedSize) -> None:
         """Works out all that depends on the size alone."""

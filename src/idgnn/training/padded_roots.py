@@ -73,8 +73,8 @@ class PaddedRoots:
         self._renewals += 1
         if self._renewals > _MOST_RENEWALS:
             warnings.warn(
-                f"training is slower than it could be: {_MOST_RENEWALS} times a batch of roots did not fit into the room "
-                "of those before, so steps are not recorded (cuda_graphs) from here on. The results are the same.",
+                f"training is slower than it could be: {_MOST_RENEWALS} times a batch of roots did not fit into the "
+                "room of those before, so steps are not recorded (cuda_graphs) from here on. The results are the same.",
                 NotRecordedRootsWarning,
                 stacklevel=2,
             )
@@ -99,7 +99,7 @@ def _copy(source: PreparedGraphs, target: Tensor | None, to: PreparedGraphs, to_
     """Copies what differs from batch to batch: a few long tensors."""
     pairs = [(getattr(source, name), getattr(to, name)) for name in ("x", "weight", "edge_attr", "pair_x")]
     pairs += [(target, to_target)]
-    pairs += [(getattr(source.store, name), getattr(to.store, name)) for name in ("pool", "size", "start")]
+    pairs += [(getattr(source.store, name), getattr(to.store, name)) for name in ("pool", "runs")]
     for given, kept in pairs:
         if given is not None:
             kept.copy_(given, non_blocking=True)

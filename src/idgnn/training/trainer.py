@@ -283,13 +283,16 @@ class Trainer:
     def _training_batches(self) -> BatchSource | RootBatches:
         part = self.train.epoch(generator_of(self.seed, "queries", self.epoch))
         before = self.batches
-        if before is None or part is not before.part:
-            over = before if isinstance(before, Batches) and self.recorder is not None else None
-            spare = _SPARE if self.recorder is not None and part is not self.train else 0.0
-            self.batches = self._batches(part, self.options.fanout, over, spare)
-            if self.recorder is not None and before is not None:
-                self.recorder.follow(before, self.batches)
-        return self.batches
+        if before is not None and part is before.part:
+            return before
+        if self.recorder is None:
+            self.batches = self._batches(part, self.options.fanout)
+            return self.batches
+        over, spare = before if isinstance(before, Batches) else None, 0.0 if part is self.train else _SPARE
+        self.batches = made = self._batches(part, self.options.fanout, over, spare)
+        if before is not None:
+            self.recorder.follow(before, made)
+        return made
 
     def _set_learning_rate(self) -> float:
         """A function of the epoch alone, so that a resumed run needs no scheduler state."""

@@ -81,9 +81,9 @@ def _statistics_kernel(
     square = tl.sum(squares, axis=0)
     tl.store(mean + column, center, mask=inside)
     tl.store(scale + column, 1.0 / tl.sqrt(square / rows + EPS), mask=inside)
-    rate = MOMENTUM
+    rate = tl.full([CHANNELS], MOMENTUM, dtype=TOTAL)  # as a plain number it would be rounded to float32
     if CUMULATIVE:
-        rate = 1.0 / tl.load(tracked).to(TOTAL)
+        rate = tl.zeros([CHANNELS], dtype=TOTAL) + 1.0 / tl.load(tracked).to(TOTAL)
     before = tl.load(running_mean + column, mask=inside, other=0)
     tl.store(running_mean + column, before + rate * (center - before), mask=inside)
     before = tl.load(running_var + column, mask=inside, other=0)
