@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm
 
-from idgnn.layers.aggregation.dispatch import kernels_on
+from idgnn.layers.aggregation.dispatch import has_kernels
 
 
 def norm_relu(x: Tensor, norm: nn.BatchNorm1d, real: Tensor) -> Tensor:
@@ -34,9 +34,9 @@ def norm_relu(x: Tensor, norm: nn.BatchNorm1d, real: Tensor) -> Tensor:
         return batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, False, 0.0, norm.eps).relu_()
     assert norm.num_batches_tracked is not None
     norm.num_batches_tracked.add_(1)
-    if kernels_on(x.device) is not None and not torch.compiler.is_compiling():
-        return _NormRelu.apply(x, norm.weight, norm.bias, real, norm)
-    return _norm_plain(x, norm, real).relu_()
+    if torch.compiler.is_compiling() or not has_kernels(x.device):
+        return _norm_plain(x, norm, real).relu_()
+    return _NormRelu.apply(x, norm.weight, norm.bias, real, norm)
 
 
 def _norm_plain(x: Tensor, norm: nn.BatchNorm1d, real: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -34,15 +35,14 @@ def profile_of(sizes: Tensor, batch_size: int) -> Tensor:
     return torch.where(mean > 0, count * mean + _DEVIATIONS * spread + _MARGIN, 0)
 
 
-def level_of(sizes: Tensor, profile: Tensor, step: float = STEP) -> int | None:
-    """The lowest level at which a batch of these sizes `[segments]` fits, with one position of padding in each segment.
+def level_of(sizes: Sequence[int], profile: Sequence[float], step: float = STEP) -> int | None:
+    """The lowest level at which a batch with these sizes of segments fits, with one position of padding in each.
 
     `None` if it has something in a segment that is always empty.
     """
-    used = profile > 0
-    if sizes[~used].any():
+    if any(size and not usual for size, usual in zip(sizes, profile, strict=True)):
         return None
-    most = float(((sizes + 1) / profile)[used].amax()) if used.any() else 1.0
+    most = max(((size + 1) / usual for size, usual in zip(sizes, profile, strict=True) if usual), default=1.0)
     return math.ceil(math.log(most) / math.log(step) - 1e-9)
 
 
@@ -79,6 +79,7 @@ class PaddedBatches:
         self.of_graphs, self.step, self._cutters = of_graphs, step, dict[PaddedSize, PaddedCutter]()
         self.sizes = segment_sizes(whole.cutter)  # [graphs, segments]
         self.profile = profile_of(self.sizes, batch_size) if profile is None else profile
+        self._profile: list[float] = self.profile.tolist()
         self.whole, self.target = whole, target
         self._rows = whole.schedule.row_segments(whole.store)
         self._colored = whole.schedule.color_segments(whole.store)
@@ -94,11 +95,11 @@ class PaddedBatches:
 
     def size(self, graphs: Tensor) -> PaddedSize | None:
         """The size of the batch of these graphs, ids on the CPU; `None` if it has to be run as it is."""
-        sizes = self.sizes.index_select(0, graphs).sum(0)
-        if any(int(sizes[rows].sum()) < 2 for rows in self._rows):
+        sizes: list[int] = self.sizes.index_select(0, graphs).sum(0).tolist()
+        if any(sum(sizes[rows]) < 2 for rows in self._rows):
             return None  # BatchNorm does not normalize a single row
-        level = level_of(sizes, self.profile, self.step)
-        return None if level is None else PaddedSize(level, tuple(bool(sizes[both].any()) for both in self._colored))
+        level = level_of(sizes, self._profile, self.step)
+        return None if level is None else PaddedSize(level, tuple(sizes[first] > 0 for first, _ in self._colored))
 
     def load(self, graphs: Tensor) -> None:
         """Writes the list of the graphs of the next batch, ids on the CPU."""

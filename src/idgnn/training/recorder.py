@@ -56,10 +56,11 @@ class Recorder:
     Args:
         cache: Where functions are recorded.
         padding: Whether the network knows padding.
+        compiled: Whether the network is compiled: it may be compiled again for any size, and not while it is recorded.
     """
 
-    def __init__(self, cache: GraphCache, padding: bool = True) -> None:
-        self.cache, self.padding = cache, padding
+    def __init__(self, cache: GraphCache, padding: bool = True, compiled: bool = False) -> None:
+        self.cache, self.padding, self.compiled = cache, padding, compiled
         self._padded: list[tuple[Batches, PaddedBatches]] = []
         self._roots: PaddedRoots | None = None
         self._keys = set[Hashable]()
@@ -127,7 +128,9 @@ class Recorder:
             self._forget()
         self._keys.add(key)
         padded.prepare(size)
-        return self.cache.run(key, lambda: padded, lambda given: function(given.cut(size)), kind)
+        return self.cache.run(
+            key, lambda: padded, lambda given: function(given.cut(size)), key if self.compiled else kind
+        )
 
     def _forget(self) -> None:
         self.cache.clear()

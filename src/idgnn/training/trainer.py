@@ -72,7 +72,7 @@ class Trainer:
         self.parallel = processes.parallel(cast(nn.Module, self.network))
         self.recorder: Recorder | None = None
         if is_recorded(options, model, processes, self.device):
-            self.recorder = Recorder(CudaGraphCache(self.device), knows_padding(model))
+            self.recorder = Recorder(CudaGraphCache(self.device), knows_padding(model), options.compile)
         recorded = self.recorder is not None
         self.optimizer = torch.optim.Adam(
             self.model.parameters(),
