@@ -14,6 +14,8 @@ import time
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Barrier
 
 import torch
 from rich.console import Console
@@ -104,6 +106,10 @@ def measured(loop: Loop, processes: int) -> list[dict]:
 
 def side_by_side(loop: Loop, processes: int) -> list[dict[str, Figures]]:
     """Trains the same networks in several processes, which begin each of them together."""
+    if processes == 1:
+        alone = SimpleQueue()
+        worker(0, Barrier(1), alone, loop)
+        return [alone.get()]
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(processes), context.Queue()
     multiprocessing.spawn(worker, (barrier, results, loop), processes)  # raises what any of them raises
@@ -131,7 +137,7 @@ def worker(number: int, barrier, results, loop: Loop) -> None:
         trainer = Trainer(model, problem, options)
         trainer.train_epoch()
         first = now(trainer) - start
-        while time.perf_counter() - start < first + loop.seconds / 2 and trainer.epoch < WARM_UP:
+        while time.perf_counter() - start < first + loop.seconds and trainer.epoch < WARM_UP:
             trainer.train_epoch()
         trainer.evaluate()
         barrier.wait()
@@ -145,6 +151,8 @@ def worker(number: int, barrier, results, loop: Loop) -> None:
         share = 0.0 if loop.recorded else outside(trainer)
         figures = {"steps_per_second": rate, "steps_per_epoch": steps / epochs, "outside": share, "first": first}
         found[identity] = figures
+        if number == 0:  # a long measurement says how far it is
+            print(f"{loop.data}, {NAMES[identity]}, {loop.mode}: {rate:.1f} steps/s in this process", flush=True)
     results.put(found)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from idgnn.training.cuda_graphs import CudaGraphCache
+from idgnn.training.cuda_graphs import CudaGraphCache, make_adam_state
 from tests.training.fake_cache import recorded
 from tests.training.small_problems import QUICK, problem_for, trainer_for
 
@@ -79,3 +79,23 @@ def test_graphs_are_assigned_to_new_batches_every_few_epochs(times):
     assert all(each == assigned[times] for each in assigned[times:])
     assert assigned[0] != assigned[times]
     assert all(set().union(*each) == set(range(trainer.train.num_graphs)) for each in assigned)
+
+
+def test_the_state_of_adam_is_the_one_it_would_make_itself():
+    layers = [torch.nn.Linear(3, 2) for _ in range(2)]
+    layers[1].load_state_dict(layers[0].state_dict())
+    optimizers = [torch.optim.Adam(layer.parameters(), weight_decay=0.1, fused=True) for layer in layers]
+    make_adam_state(optimizers[0])
+    for _ in range(3):
+        for layer, optimizer in zip(layers, optimizers, strict=True):
+            optimizer.zero_grad()
+            layer(torch.ones(4, 3)).square().sum().backward()
+            optimizer.step()
+            if optimizer is optimizers[0]:
+                make_adam_state(optimizer)  # what is there stays
+    ours, theirs = (optimizer.state_dict()["state"] for optimizer in optimizers)
+    assert ours.keys() == theirs.keys()
+    for number, slots in theirs.items():
+        assert slots.keys() == ours[number].keys()
+        assert all(torch.equal(ours[number][name], value) for name, value in slots.items())
+        assert all(ours[number][name].dtype == value.dtype for name, value in slots.items())

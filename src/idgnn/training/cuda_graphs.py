@@ -89,11 +89,12 @@ def make_adam_state(optimizer: torch.optim.Adam) -> None:
     """
     for group in optimizer.param_groups:
         for weight in group["params"]:
-            optimizer.state[weight] = {
-                "step": torch.zeros((), device=weight.device),
-                "exp_avg": torch.zeros_like(weight),
-                "exp_avg_sq": torch.zeros_like(weight),
-            }
+            if not optimizer.state[weight]:
+                optimizer.state[weight] = {
+                    "step": torch.zeros((), device=weight.device),
+                    "exp_avg": torch.zeros_like(weight),
+                    "exp_avg_sq": torch.zeros_like(weight),
+                }
 
 
 @contextmanager
