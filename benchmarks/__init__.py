@@ -1,1 +1,1 @@
-"""What the performance figures of the README are measured with: `python -m benchmarks`."""
+"""What the performance figures of the docs are measured with: `python -m benchmarks`."""

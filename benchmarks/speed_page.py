@@ -17,9 +17,9 @@ CONVS = {"gcn": "GCN", "sage": "SAGE", "gat": "GAT", "gin": "GIN"}
 HEAD = """# Speed
 
 Ratios are between contenders that take turns in one run, but for PubMed's; a ratio is the median over the rounds. This
-page is written by `python -m benchmarks.speed_page` from [`benchmarks/results`](../benchmarks/results); no number is by
+page is written by `python -m benchmarks.speed_page` from `benchmarks/results`; no number is by
 hand. How the cost grows with the graph is in [`scaling.md`](scaling.md), what was tried and what came of it in
-[`benchmarks/NOTES.md`](../benchmarks/NOTES.md).
+`benchmarks/NOTES.md`.
 """
 GPU = """\
 Batches of ENZYMES graphs, *K* = 3, all with the parameters of a 256-wide GCN; forward and backward, prepared before.

@@ -20,6 +20,12 @@ Identity = Literal["full", "fast", "none"]
 Color = Literal["message", "message+update"]
 """What has second weights: the messages of colored rows (Eq. 3), or also what a colored row keeps of its own state."""
 
+SecondNodesName = Literal["neighbors", "ball", "all"]
+"""The second nodes of a node where two nodes are colored: its neighbors, a ball around it, all it is connected with."""
+
+Pool = Literal["sum", "mean", "max"]
+"""How the embeddings of a node under two colors are pooled over second nodes."""
+
 CycleScale = Literal["standardized", "log", "counts", "walk"]
 """Scale of closed-walk counts: logarithms with mean 0 and deviation 1 over the training graphs, logarithms, the counts
 themselves, or return probabilities of the random walk."""
@@ -100,6 +106,20 @@ def check_choices(settings: Any) -> None:
             raise ValueError(
                 f"{name} is {getattr(settings, name)!r}, expected one of {', '.join(map(str, get_args(kind)))}."
             )
+
+
+def check_num_colors(colors: int, identity: Identity = "full") -> None:
+    """Refuses any other number of colors than one or two, and two of a network that has none."""
+    if isinstance(colors, bool) or colors not in (1, 2):
+        raise ValueError(f"colors is {colors!r}, expected 1 or 2: how many nodes of a query have a color.")
+    if colors == 2 and identity != "full":
+        raise ValueError(f"colors is 2, but identity is {identity!r}, which has no colors. Use identity='full'.")
+
+
+def check_pool(pool: Pool) -> None:
+    """Refuses another pool than those there are."""
+    if pool not in get_args(Pool):
+        raise ValueError(f"pool is {pool!r}, expected one of {', '.join(map(repr, get_args(Pool)))}.")
 
 
 def check_counts(settings: Any, names: tuple[str, ...], least: int = 1) -> None:

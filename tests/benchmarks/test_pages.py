@@ -1,4 +1,4 @@
-"""What is written about speed comes from the records: the page, and the figures of the README."""
+"""What is written about speed comes from the records: generated pages, and the figures in the text of others."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,12 @@ from benchmarks import relational_page, scaling_page, speed_page
 from benchmarks.speed_page import CONVS, figures, rate, records
 
 ROOT = Path(__file__).parents[2]
-README = re.sub(r"\s+", " ", (ROOT / "README.md").read_text())
+
+
+def words_of(path: str) -> str:
+    """A page with single spaces in place of line breaks."""
+    return re.sub(r"\s+", " ", (ROOT / path).read_text())
+
 
 
 @pytest.mark.parametrize("writer", [speed_page, scaling_page, relational_page])
@@ -76,5 +81,34 @@ def of_loop() -> list[str]:
 
 
 @pytest.mark.parametrize("words", [*of_cpu(), *of_large_graphs(), *of_gpu(), *of_loop()])
-def test_the_readme_has_the_figures_of_the_records(words):
-    assert words in README
+def test_the_page_on_costs_has_the_figures_of_the_records(words):
+    assert words in words_of("docs/cost.md")
+
+
+def of_versions() -> list[str]:
+    """What ID-GNN-Fast and ID-GNN-Full cost as multiples of the plain GNN."""
+    cpu, gpu = ({name: each["value"] for name, each in figures(where).items()} for where in ("cpu", "h200"))
+
+    def over_layers(what: str) -> str:
+        values = [gpu[f"{conv}, 128 graphs, {what} : plain"] for conv in CONVS]
+        return f"{min(values):.1f} to {max(values):.1f}"
+
+    steps = [cpu[f"training step, ID-GNN-{version} : plain GCN"] for version in ("Fast", "Full")]
+    replayed = [over_layers(f"replayed, forward + backward, ID-GNN-{version}") for version in ("Fast", "Full")]
+    return [
+        f"CPU | {steps[0]:.1f} | {steps[1]:.1f} |",
+        f"GCN, SAGE, GAT, GIN | {replayed[0]} | {replayed[1]} |",
+        f"{over_layers('memory of a step, ID-GNN-Full')} times the plain GNN's |",
+    ]
+
+
+@pytest.mark.parametrize("words", of_versions())
+def test_fast_or_full_has_the_figures_of_the_records(words):
+    assert words in words_of("docs/fast_or_full.md")
+
+
+def test_the_readme_has_the_cost_of_both_versions():
+    found = {name: each["value"] for name, each in figures("cpu").items()}
+    fast, full = (found[f"training step, ID-GNN-{version} : plain GCN"] for version in ("Fast", "Full"))
+    assert f"costs {fast:.1f} times the plain GNN" in words_of("README.md")
+    assert f"costs {full:.1f} times the plain GNN" in words_of("README.md")

@@ -13,6 +13,7 @@ from idgnn.cli.identity_picture import positions
 from idgnn.cli.main import main
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.cost import cost_bound
+from idgnn.identity.queries import as_queries
 
 Said = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.filterwarnings("ignore::idgnn.graphs.files.read.DuplicateEdgesWarning")
@@ -87,6 +88,12 @@ def test_costs_are_those_of_the_identity_graphs(files: list[str], capsys: Said) 
         cost = identity_cost(data, num_layers)
         assert said[str(num_layers)][:3] == [f"{cost.rows}", f"{cost.rows / 7:.1f}", f"{cost.edges}"]
         assert said[str(num_layers)][3] in (f"{cost.bytes} bytes", f"{cost.bytes / 1000:.1f} kB")
+    # A node and each of its neighbors, and the two nodes without any alone.
+    beside = sorted({(u, v) for u, v in edges if u != v}) + [(6, 6)]
+    triples = torch.tensor([(u, u, v) for u, v in beside]).t()
+    for num_layers in range(1, 7):
+        cost = identity_cost(data, num_layers, triples)
+        assert said[f"{num_layers}, two colors"][:3] == [f"{cost.rows}", f"{cost.rows / 7:.1f}", f"{cost.edges}"]
 
 
 def test_costs_stop_in_time_and_say_so(files: list[str], capsys: Said) -> None:
@@ -94,8 +101,10 @@ def test_costs_stop_in_time_and_say_so(files: list[str], capsys: Said) -> None:
     said = capsys.readouterr().out
     exact, bound = rows(said)["3"], rows(said)["4"]
     assert not any(cell.startswith("≤") for cell in exact) and all(cell.startswith("≤ ") for cell in bound)
-    last = said.splitlines()[-1]
-    assert last.startswith("K = 4 to 6 are upper bounds: counting would take longer than 0 s (--seconds); a sample")
+    one, two = said.splitlines()[-2:]
+    assert one.startswith("K = 4 to 6 are upper bounds: counting would take longer than 0 s (--seconds); a sample")
+    assert two.startswith("K = 1 to 6, two colors are upper bounds: counting would take longer than 0 s (--seconds)")
+    assert all(cell.startswith("≤ ") for cell in rows(said)["3, two colors"])
 
 
 def test_headers_are_said(tmp_path: Path, capsys: Said) -> None:
@@ -114,6 +123,12 @@ def test_bounds_are_bounds_and_exact_where_they_say_so(directed: bool) -> None:
         edges = edges if directed else torch.cat([edges, edges.flip(0)], dim=1)
         data = Data(x=torch.ones(num_nodes, 3), edge_index=edges)
         for num_layers in range(1, 7):
+            triples = torch.stack([edges[1], *edges])
+            asked = as_queries(triples, num_nodes, edges.device) if edges.numel() else None
+            if asked is not None:
+                bound, _ = cost_bound(IndexedGraph(edges, num_nodes), data, num_layers, asked)
+                cost = identity_cost(data, num_layers, triples)
+                assert bound.rows >= cost.rows and bound.edges >= cost.edges
             bound, exact = cost_bound(IndexedGraph(edges, num_nodes), data, num_layers)
             cost = identity_cost(data, num_layers)
             assert exact or num_layers > 1

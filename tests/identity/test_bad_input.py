@@ -83,9 +83,12 @@ BAD_QUERIES = {
     "a pair beyond the last": (torch.tensor([[0], [3]]), r"the query pairs names? node 3.* 3 nodes"),
     "a negative pair": (torch.tensor([[-2], [0]]), r"the query pairs names? node -2.* 3 nodes"),
     "no pairs": (torch.empty(2, 0, dtype=torch.long), r"no query pairs were given.*\[2, num_pairs\]"),
-    "pairs lying down": (torch.tensor([[0, 1], [1, 2], [2, 0]]), r"shape \[3, 2\], expected.*\[2, num_pairs\]"),
+    "pairs lying down": (torch.zeros(4, 2, dtype=torch.long), r"shape \[4, 2\], expected.*\[2, num_pairs\]"),
     "pairs of floats": (torch.tensor([[0.0], [1.0]]), r"dtype torch.float32, expected whole numbers"),
-    "triples": (torch.zeros(3, 4, dtype=torch.long), r"shape \[3, 4\], expected.*\[2, num_pairs\]"),
+    "a second color beyond the last": (torch.tensor([[0], [0], [3]]), r"the queries names? node 3.* 3 nodes"),
+    "no triples": (torch.empty(3, 0, dtype=torch.long), r"no queries were given.*\[3, num_queries\]"),
+    "triples of floats": (torch.zeros(3, 1), r"dtype torch.float32, expected whole numbers"),
+    "quadruples": (torch.zeros(4, 4, dtype=torch.long), r"shape \[4, 4\], expected.*\[2, num_pairs\].*\[3, num_queries"),
     "three dimensions": (torch.zeros(1, 2, 3, dtype=torch.long), r"shape \[1, 2, 3\], expected"),
 }
 

@@ -1,6 +1,7 @@
 """What the library is compared with: one colored copy of the whole graph per query, every layer from its equation.
 
-Plain dense PyTorch over the parameters of the model in question. Nothing here calls the library's own rounds.
+Plain dense PyTorch over the parameters of the model in question. Nothing here calls the library's own rounds. `colored`
+is the color of each node, 0, 1 or 2; of one color it may be a mask.
 """
 
 import torch
@@ -18,11 +19,35 @@ def embeddings(model: IDGNN, x: Tensor, edge_index: Tensor, asked: list[tuple[in
     return torch.stack([after[color][node] for node, color in asked])
 
 
+def two_colors(model: IDGNN, x: Tensor, edge_index: Tensor, asked: list[list[tuple[int, int, int]]], **edge) -> Tensor:
+    """The embedding of each list of (read, first color, second color), pooled; a node with both has the first."""
+    pooled = []
+    for triples in asked:
+        found = []
+        for read, first, second in triples:
+            colored = torch.zeros(x.size(0), dtype=torch.long)
+            colored[second], colored[first] = 2, 1
+            found.append(states(model, x, edge_index, colored, **edge)[read])
+        hidden, _, last = model.before_pool
+        mapped = linear(last, linear(hidden, torch.stack(found)).relu())
+        pooled.append({"sum": mapped.sum(0), "mean": mapped.mean(0), "max": mapped.amax(0)}[model.pool])
+    return finish(model, torch.stack(pooled))
+
+
 def network(model: IDGNN, x: Tensor, edge_index: Tensor, colored: Tensor, **edge: Tensor) -> Tensor:
     """The whole encoder in evaluation mode on one copy of the graph."""
+    return finish(model, states(model, x, edge_index, colored, **edge))
+
+
+def states(model: IDGNN, x: Tensor, edge_index: Tensor, colored: Tensor, **edge: Tensor) -> Tensor:
+    """After the last round."""
     h = linear(model.lin_in, x).relu()
     for conv, norm in zip(model.convs, model.norms, strict=True):
         h = batch_norm(norm.module, one_round(conv, h, edge_index, colored, **edge)).relu()
+    return h
+
+
+def finish(model: IDGNN, h: Tensor) -> Tensor:
     if model.normalize:
         h = h / h.norm(dim=1, keepdim=True).clamp(min=1e-12)
     return linear(model.lin_out, h)
@@ -60,18 +85,21 @@ def one_round(
 
 
 def sent(operator: nn.Module, h: Tensor, colored: Tensor) -> Tensor:
-    """The message of every node: W_1 h if it is colored, W_0 h if it is not."""
-    plain = linear(operator.lin, h)
-    if operator.lin_colored is None:
-        return plain
-    return torch.where(colored[:, None], linear(operator.lin_colored, h), plain)
+    """The message of every node: W_c h if it has color c, W_0 h if it has none."""
+    out = linear(operator.lin, h)
+    for color, lin in ((1, operator.lin_colored), (2, operator.lin_second)):
+        out = out if lin is None else torch.where((colored == color)[:, None], linear(lin, h), out)
+    return out
 
 
 def own(operator: nn.Module, h: Tensor, colored: Tensor) -> Tensor:
-    """W_c h of the colored nodes, if updates are colored, and zero of all others."""
+    """The product of its own W_c and h of each colored node, if updates are colored, and zero of all others."""
     if operator.update_colored is None:
         return h.new_zeros(())
-    return colored[:, None] * (h @ operator.update_colored.t())
+    first = (colored == 1)[:, None] * (h @ operator.update_colored.t())
+    if operator.update_second is None:
+        return first
+    return first + (colored == 2)[:, None] * (h @ operator.update_second.t())
 
 
 def gcn(operator: nn.Module, h: Tensor, edges: list, colored: Tensor, edge_weight: Tensor | None) -> Tensor:
@@ -122,8 +150,9 @@ def gat(operator: nn.Module, h: Tensor, edges: list, colored: Tensor) -> Tensor:
 def gin(operator: nn.Module, h: Tensor, edges: list, colored: Tensor) -> Tensor:
     """V ReLU(W_0 (1 + eps) h_u + sum of W h_s + b) + c."""
     weight = operator.lin.weight
-    colored_weight = weight if operator.lin_colored is None else operator.lin_colored.weight
-    messages = torch.where(colored[:, None], h @ colored_weight.t(), h @ weight.t())
+    messages = h @ weight.t()
+    for color, lin in ((1, operator.lin_colored), (2, operator.lin_second)):
+        messages = messages if lin is None else torch.where((colored == color)[:, None], h @ lin.weight.t(), messages)
     total = []
     for node in range(h.size(0)):
         inside = weight @ h[node] * (1 + operator.eps) + operator.lin.bias
@@ -138,8 +167,10 @@ def gine(operator: nn.Module, h: Tensor, edges: list, colored: Tensor, edge_attr
     """MLP((1 + eps) h_u + sum of ReLU(h_s + E f)); a colored source sends ReLU(W_1 h_s + E_1 f)."""
     total = [(1 + operator.eps) * h[node] for node in range(h.size(0))]
     for number, (source, target) in enumerate(edges):
-        if colored[source]:
+        if colored[source] == 1:
             message = operator.lin_colored.weight @ h[source] + linear(operator.lin_edge_colored, edge_attr[number])
+        elif colored[source] == 2:
+            message = operator.lin_second.weight @ h[source] + linear(operator.lin_edge_second, edge_attr[number])
         else:
             message = h[source] + linear(operator.lin_edge, edge_attr[number])
         total[target] = total[target] + message.relu()

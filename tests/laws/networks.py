@@ -52,8 +52,11 @@ def encoder(kind: Kind, num_layers: int, identity: str = "full", color: str = "m
     return randomized(model).eval()
 
 
-def layer(kind: Kind, identity: bool = True, out_channels: int = WIDTH, color: str = "message+update") -> IdentityConv:
-    return randomized(IdentityConv(kind.conv, CHANNELS, out_channels, identity=identity, color=color, **kind.options))
+def layer(
+    kind: Kind, identity: bool = True, out_channels: int = WIDTH, color: str = "message+update", colors: int = 1
+) -> IdentityConv:
+    options = {"identity": identity, "color": color, "colors": colors, **kind.options}
+    return randomized(IdentityConv(kind.conv, CHANNELS, out_channels, **options))
 
 
 def randomized(module: nn.Module) -> nn.Module:
@@ -73,20 +76,21 @@ def randomized(module: nn.Module) -> nn.Module:
     return module
 
 
-def with_plain_weights(module: nn.Module) -> nn.Module:
-    """Gives colored messages the weights of plain ones, and colored updates none. Changes `module`."""
+def with_plain_weights(module: nn.Module, names: tuple[str, ...] = ("colored", "second")) -> nn.Module:
+    """Gives the messages of colors the weights of plain ones, and colored updates none. Changes `module`."""
     with torch.no_grad():
         for part in module.modules():
-            if getattr(part, "update_colored", None) is not None:
-                part.update_colored.zero_()
-            if getattr(part, "lin_colored", None) is not None:
-                if hasattr(part, "lin"):
-                    part.lin_colored.weight.copy_(part.lin.weight)
-                    if part.lin_colored.bias is not None:
-                        part.lin_colored.bias.copy_(part.lin.bias)
-                else:  # GINE: the plain message takes the state as it is
-                    part.lin_colored.weight.copy_(torch.eye(part.lin_colored.in_features))
-                    part.lin_edge_colored.load_state_dict(part.lin_edge.state_dict())
+            for name in names:
+                if getattr(part, f"update_{name}", None) is not None:
+                    getattr(part, f"update_{name}").zero_()
+                if (lin := getattr(part, f"lin_{name}", None)) is not None:
+                    if hasattr(part, "lin"):
+                        lin.weight.copy_(part.lin.weight)
+                        if lin.bias is not None:
+                            lin.bias.copy_(part.lin.bias)
+                    else:  # GINE: the plain message takes the state as it is
+                        lin.weight.copy_(torch.eye(lin.in_features))
+                        getattr(part, f"lin_edge_{name}").load_state_dict(part.lin_edge.state_dict())
     return module
 
 

@@ -12,7 +12,13 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GCNConv, GraphConv, JumpingKnowledge, MessagePassing, SAGEConv
 from torch_geometric.utils import scatter
 
+from idgnn.choices import Color
+from idgnn.identity.identity_graph import identity_graph
 from idgnn.models.identity_aware import identity_aware
+from idgnn.models.identity_aware_model import IdentityAwareModel
+from idgnn.models.wrapping.arguments import ModelCall
+from idgnn.models.wrapping.lifting import lift
+from idgnn.models.wrapping.plan import trimmed_plan, whole_plan
 from tests.models.wrapped import EDGES, NUM_NODES, PNA, Mean, assert_exact, drawn, features, one_copy_per_query
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -305,6 +311,31 @@ def test_a_chain_of_layers_computes_only_the_rows_that_matter(name: str, options
         assert (rows[-1] == pairs.size(1)) == (rows[0] > rows[-1]) == (jk is None)
         expected = one_copy_per_query(ours, pairs, x, EDGES)
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("color", ["message", "message+update"])
+@pytest.mark.parametrize("heads", [1, 2])
+def test_targets_as_pairs_and_targets_cut_off_afterwards_agree_with_all_rows(heads: int, color: Color) -> None:
+    """GAT applies one weight to sources and targets, so it is given all sources where most of them are targets.
+
+    Answers and gradients of both ways are those of the model on all rows of the identity graph."""
+    model = identity_aware(pyg.GAT(4, 4, 3, heads=heads, edge_dim=2), color=color)
+    x, edge_attr = features(), torch.rand(EDGES.size(1), 2)
+    model(x, EDGES, edge_attr=edge_attr)
+    for weight in model.colors.parameters():
+        nn.init.normal_(weight, std=0.3)
+    assert isinstance(model, IdentityAwareModel) and model._trimmed
+    assert all(hooks.route is not None and hooks.route.repeats for hooks in model._hooks.values())
+    graph = identity_graph(Data(edge_index=EDGES, num_nodes=NUM_NODES), num_layers=3)
+    rounds = next(iter(model._trimmed))
+    found = []
+    for plan in (whole_plan(graph), *(trimmed_plan(graph, 3, rounds, part) for part in (0.0, 0.5, 1.0))):
+        call = ModelCall.of(model.module, (x, EDGES), {"edge_attr": edge_attr})
+        out = model.run_plan(lift(call, plan, model.roles), plan).index_select(0, plan.answer)
+        gradients = torch.autograd.grad(out.tanh().square().sum(), list(model.parameters()))
+        found.append((out, *gradients))
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0], rtol=0, atol=1e-10)
 
 
 def test_a_model_that_adds_an_argument_at_the_end_is_no_chain() -> None:

@@ -1,4 +1,4 @@
-"""Our published results: every run has its record, and the page and the README show what the records hold."""
+"""Our published results: every run has its record, and pages and README show what the records hold."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from idgnn.experiments.grid import PROTOCOLS, Choice
-from idgnn.experiments.spec import job_as_dict
+from idgnn.experiments.spec import RunRecord, job_as_dict
 from idgnn.experiments.store import read_records
 from idgnn.experiments.tables import TABLES
 from idgnn.report.pages import markdown
@@ -17,8 +17,12 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def page() -> str:
-    records = read_records(ROOT / "results" / "records.jsonl.gz").records
+def records() -> dict[str, RunRecord]:
+    return read_records(ROOT / "results" / "records.jsonl.gz").records
+
+
+@pytest.fixture(scope="module")
+def page(records) -> str:
     return markdown(Report(tuple(filled(name, records) for name in TABLES)))
 
 
@@ -42,3 +46,23 @@ def test_the_readme_has_the_best_of_each_kind(page: str):
     assert found is not None and found[1].count("\n") == 1 + 20 + 6  # a rule, the columns, and their groups
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert found[1] in readme, "copy the table of that name from docs/results.md"
+
+
+def versions_table(records: dict[str, RunRecord]) -> str:
+    """The best of each version with the recommended settings: plain GNN, Fast, Full, and Fast with counts of pairs."""
+    families = ("GNN", "ID-GNN-Fast", "ID-GNN-Full", "ID-GNN-Fast, pairs (beyond the paper)")
+    lines = ["| column | plain GNN | ID-GNN-Fast | ID-GNN-Full | Fast with pair counts |", "| --- " + "| ---: " * 4 + "|"]
+    for table in (filled("table2", records), filled("table3", records)):
+        for group, columns in table.groups():
+            lines.append(f"| **{group}** |  |  |  |  |")
+            for column in columns:
+                best = [table.best("recommended", column, (family,)) for family in families]
+                means = [f"{cell.mean:.3f}" if cell and cell.mean is not None else "" for cell in best]
+                lines.append(f"| {column.title} | {' | '.join(means)} |")
+    return "\n".join(lines)
+
+
+def test_fast_or_full_has_the_best_of_each_version(records):
+    table = versions_table(records)
+    assert table.count("\n") == 1 + 20 + 6  # a rule, the columns, and their groups
+    assert table in (ROOT / "docs" / "fast_or_full.md").read_text(encoding="utf-8"), f"copy this table:\n{table}"

@@ -102,8 +102,21 @@ def assert_same(ours: dict, theirs: dict, exact: dict, tolerance: float) -> None
 @pytest.mark.parametrize("identity", ["none", "fast", "full"])
 @pytest.mark.parametrize("conv", ["gcn", "sage", "gat", "gin", "gine"])
 def test_padding_changes_nothing(conv, identity, asked, dtype, tolerance, device):
+    check_padding(asked, dtype, tolerance, device, conv, identity)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("asked", ["node", "pair", "graph"])
+@pytest.mark.parametrize(
+    ("conv", "pool"), [("gcn", "sum"), ("sage", "mean"), ("gat", "max"), ("gin", "sum"), ("gine", "sum")]
+)
+def test_padding_changes_nothing_with_two_colors(conv, pool, asked, device):
+    check_padding(asked, torch.float64, 1e-12, device, conv, "full", colors=2, pool=pool, with_self=pool == "mean")
+
+
+def check_padding(asked: str, dtype: torch.dtype, tolerance: float, device: str, conv: str, identity: str, **options):
     part = part_of(asked, dtype, device)
-    start = network(part, conv, identity, **({"color": "message+update"} if identity == "full" else {}))
+    start = network(part, conv, identity, **options)
     batches = Batches(part, start)
     padded, cache = padding_of(batches, len(EDGES)), None if device == "cpu" else CudaGraphCache()
     padded_at = 0

@@ -16,7 +16,9 @@ from torch_geometric.data import Data
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.structure import num_repeated_edges
 from idgnn.identity.adjacency import IndexedGraph
-from idgnn.identity.cost import IdentityCost, cost_bound, cost_on
+from idgnn.identity.cost import IdentityCost, TooLargeError, cost_bound, cost_on
+from idgnn.identity.queries import Queries, as_queries
+from idgnn.identity.second_nodes import SecondNodes
 from idgnn.identity.walks.components import connected_components
 from idgnn.tasks.query_set import QuerySet
 
@@ -51,41 +53,63 @@ def fact_table(dataset: Dataset, part: QuerySet, graph: IndexedGraph) -> Table:
 
 
 def cost_table(graph: IndexedGraph, part: QuerySet, seconds: float) -> tuple[Table, str | None]:
-    """The cost for each number of layers, and a sentence about those that are bounds."""
+    """The cost for each number of layers, with one color and with two, and sentences about those that are bounds.
+
+    With two colors the second nodes are neighbors.
+    """
     # Only the width of the features matters, so they are replaced by views of a single number.
     width = torch.zeros(1, dtype=torch.int32)
     data = Data(x=width.expand(part.x.shape), edge_index=part.edge_index)
     for name in ("edge_attr", "edge_weight"):
         if (values := getattr(part, name)) is not None:
             data[name] = width.expand(values.shape)
-    title = "cost of ID-GNN-Full, before it is built"
-    table = Table("layers K", "rows", "times the nodes", "edges", "size", title=title)
+    table = Table("layers K", "rows", "times the nodes", "edges", "size", title="cost of ID-GNN-Full, before it is built")
     for column in table.columns:
         column.justify = "right"
+    notes = [_add_costs(table, identity_costs(graph, data, MOST_LAYERS, seconds), graph.num_nodes)]
+    table.add_section()
+    try:
+        costs = identity_costs(graph, data, MOST_LAYERS, seconds, SecondNodes("neighbors"))
+        notes.append(_add_costs(table, costs, graph.num_nodes, ", two colors"))
+    except TooLargeError as error:
+        notes.append(f"two colors with neighbors as second nodes: {error}")
+    found = [note for note in notes if note is not None]
+    return table, "\n".join(found) if found else None
+
+
+def _add_costs(
+    table: Table, costs: Iterator[tuple[IdentityCost, str | None]], num_nodes: int, colors: str = ""
+) -> str | None:
+    """Adds a row for each number of layers; returns a sentence about those that are bounds."""
     bounds, why = [], None
-    for num_layers, (cost, reason) in enumerate(identity_costs(graph, data, MOST_LAYERS, seconds), 1):
+    for num_layers, (cost, reason) in enumerate(costs, 1):
         most = "" if reason is None else "≤ "
         if reason is not None:
             bounds.append(num_layers)
             why = why or reason
-        numbers = (f"{cost.rows:,}", f"{cost.rows / max(part.owner.numel(), 1):,.1f}", f"{cost.edges:,}")
-        table.add_row(str(num_layers), *(most + number for number in numbers), most + decimal(cost.bytes))
+        numbers = (f"{cost.rows:,}", f"{cost.rows / max(num_nodes, 1):,.1f}", f"{cost.edges:,}")
+        table.add_row(f"{num_layers}{colors}", *(most + number for number in numbers), most + decimal(cost.bytes))
     if why is None:
-        return table, None
-    return table, f"K = {bounds[0]}{f' to {bounds[-1]}' if len(bounds) > 1 else ''} are upper bounds: {why}."
+        return None
+    last = f" to {bounds[-1]}" if len(bounds) > 1 else ""
+    return f"K = {bounds[0]}{last}{colors} are upper bounds: {why}."
 
 
 def identity_costs(
-    graph: IndexedGraph, data: Data, most_layers: int, seconds: float
+    graph: IndexedGraph, data: Data, most_layers: int, seconds: float, second: SecondNodes | None = None
 ) -> Iterator[tuple[IdentityCost, str | None]]:
-    """The costs for 1, 2, ... layers. A bound, with the reason, where counting exceeds the time limit or the memory."""
+    """The costs for 1, 2, ... layers. A bound, with the reason, where counting exceeds the time limit or the memory.
+
+    With `second` they are those of two colors.
+    """
+    asked = None if second is None else second.read(graph, None).queries
     end = perf_counter() + seconds
     free = psutil.virtual_memory().available
     reason: str | None = None
     for num_layers in range(1, most_layers + 1):
-        cost, exact = cost_bound(graph, data, num_layers)
+        cost, exact = cost_bound(graph, data, num_layers, asked)
         if not exact and reason is None:
-            counted = _cost_until(graph, data, num_layers, end)
+            counted = _cost_until(graph, data, num_layers, end, second)
             if isinstance(counted, IdentityCost):
                 cost = counted
             else:
@@ -172,17 +196,24 @@ def _labels(dataset: Dataset, part: QuerySet) -> Iterator[tuple[str, str]]:
         yield f"{classes.numel() - MOST_CLASSES:,} other classes", f"{rest:,} ({rest / known.numel():.1%})"
 
 
-def _cost_until(graph: IndexedGraph, data: Data, num_layers: int, end: float) -> IdentityCost | int:
+def _cost_until(
+    graph: IndexedGraph, data: Data, num_layers: int, end: float, second: SecondNodes | None = None
+) -> IdentityCost | int:
     """The cost, or an estimate of the number of rows if counting them would not be finished at `end`.
 
     The costs of growing samples of the nodes are counted first; the time of each predicts that of the next.
     """
+    def asked(nodes: Tensor | None) -> Queries:
+        if second is None:
+            return as_queries(nodes, graph.num_nodes, graph.into.edge.device)
+        return second.read(graph, nodes).queries
+
     num_nodes = graph.num_nodes
     order = torch.randperm(num_nodes, generator=torch.Generator().manual_seed(0))
     size, fixed = 1, None  # the time of the first sample hardly depends on its size
     while size < num_nodes:
         before = perf_counter()
-        cost = cost_on(graph, data, num_layers, order[:size])
+        cost = cost_on(graph, data, num_layers, asked(order[:size]))
         now = perf_counter()
         taken = now - before
         fixed = taken if fixed is None else min(fixed, taken)
@@ -190,4 +221,4 @@ def _cost_until(graph: IndexedGraph, data: Data, num_layers: int, end: float) ->
         if now + fixed + (taken - fixed) * larger / size > end:
             return num_nodes + (cost.rows - num_nodes) * num_nodes // size
         size = larger
-    return cost_on(graph, data, num_layers)
+    return cost_on(graph, data, num_layers, asked(None))

@@ -32,7 +32,8 @@ class Inspect:
     files: tyro.conf.OmitArgPrefixes[OwnFiles] = field(default_factory=OwnFiles)
     table_files: tyro.conf.OmitArgPrefixes[TableFiles] = field(default_factory=TableFiles)
     seconds: float = 3.0
-    """Time limit for counting the costs; where it takes longer, upper bounds are shown."""
+    """Time limit for counting the costs of one color, and of two with neighbors as second nodes; where it takes longer,
+    upper bounds are shown."""
     picture: File = None
     """Draw a graph, and its identity graph for one colored node; of tables the schema: .png, .svg or .pdf."""
     graph: Name = None

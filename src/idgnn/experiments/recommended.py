@@ -84,7 +84,10 @@ CANDIDATES: dict[Kind, dict[str, Recipe]] = {
     "shortest-path": {
         "rate 0.01": Recipe(30, 32, 0.01, 0.0),
         "rate 0.01, decay": Recipe(30, 32, 0.01, 5e-4),
+        "rate 0.005, decay": Recipe(30, 32, 0.005, 5e-4),
         "rate 0.003": Recipe(30, 32, 0.003, 0.0),
+        "rate 0.003, decay": Recipe(30, 32, 0.003, 5e-4),
+        "rate 0.003, decay, 60 epochs": Recipe(60, 32, 0.003, 5e-4),
     },
     "graph-clustering": {
         "rate 0.01": Recipe(300, 32, 0.01, 0.0),
@@ -128,7 +131,7 @@ CANDIDATES: dict[Kind, dict[str, Recipe]] = {
 
 CHOSEN: dict[Kind, str] = {
     "node-clustering": "rate 0.01, decay, 240 epochs",
-    "shortest-path": "rate 0.01, decay",
+    "shortest-path": "rate 0.003, decay, 60 epochs",
     "graph-clustering": "rate 0.01, decay",
     "node-classification": "dropout 0.7, 2 layers",
     "link-prediction": "rate 0.003, 80 epochs",

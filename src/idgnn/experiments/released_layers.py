@@ -22,9 +22,9 @@ from idgnn.layers.operator import Operator
 class ReleasedGCN(IdentityGCN):
     r""":math:`\mathbf{h}_u' = \sum_s (\hat d_s \hat d_u)^{-1/2} (\mathbf{W} + [s] \mathbf{W}_{id})\, \mathbf{h}_s`."""
 
-    def weight_of(self, colored: bool) -> Tensor:
+    def weight_of(self, color: int) -> Tensor:
         """`W`, and `W + W_id` of colored rows."""
-        second = self.lin_colored if colored else None
+        second = self.lin_colored if color else None
         return self.lin.weight if second is None else self.lin.weight + second.weight
 
 

@@ -10,7 +10,7 @@ from torch_geometric.data import Batch, Data
 
 from idgnn.identity.adjacency import pointers
 
-ROW_KEYS = ("x", "node", "colored", "arrival")
+ROW_KEYS = ("x", "node", "colored", "arrival", "before")
 EDGE_KEYS = ("edge_index", "edge", "edge_attr", "edge_weight")
 
 
@@ -46,7 +46,9 @@ def regroup(graph: Any, data: Any) -> Any:
 
     batch: Any = Batch(_base_cls=type(graph))
     for key, value in graph.to_dict().items():
-        if key in ROW_KEYS or key == "batch":
+        if key == "before":
+            batch[key] = moved[value.index_select(0, row_order)]
+        elif key in ROW_KEYS or key == "batch":
             batch[key] = value.index_select(0, row_order)
         elif key == "edge_index":
             batch[key] = torch.stack([moved.index_select(0, end.index_select(0, edge_order)) for end in value])
@@ -85,16 +87,17 @@ def _keep_sizes(batch: Any, data: Any) -> None:
     slices |= {key: edge_ptr.cpu() for key in EDGE_KEYS if key in batch}
     slices |= {"plain_row": node, "plain_edge": edge, "query_row": pointers(query_graph, size).cpu()}
     slices |= {"num_layers": torch.arange(size + 1)}
-    grows |= dict.fromkeys((*ROW_KEYS, *EDGE_KEYS, "num_layers"), none)
-    grows |= dict.fromkeys(("edge_index", "plain_row", "query_row"), row[:-1])
+    grows |= dict.fromkeys((*(key for key in ROW_KEYS if key in batch), *EDGE_KEYS, "num_layers"), none)
+    pointing = "edge_index", "plain_row", "query_row", "before"
+    grows |= dict.fromkeys((key for key in pointing if key in batch), row[:-1])
     grows |= {"node": node[:-1], "edge": edge[:-1], "plain_edge": edge_ptr.cpu()[:-1]}
     batch._slice_dict, batch._inc_dict = slices, grows
 
 
 def _places(graph: Tensor, first: int) -> Tensor:
     """Where each of two runs of elements, the first `first` and the others, goes when they are sorted by `graph`."""
-    if not bool((graph[:first].diff() >= 0).all()):
-        return _inverse(torch.argsort(graph, stable=True))  # a batch made by hand
+    if not bool((graph[:first].diff() >= 0).all() and (graph[first:].diff() >= 0).all()):
+        return _inverse(torch.argsort(graph, stable=True))  # a batch made by hand, or rows of two colors
     # Both runs are sorted: an element moves up by the elements of the other run that belong before it.
     size = int(graph.max()) + 1 if graph.numel() else 0
     before = pointers(graph[first:], size)[graph[:first]]

@@ -66,11 +66,19 @@ def check_pairs(pairs: Tensor, num_nodes: int) -> None:
         given = f"have shape {list(pairs.shape)}" if isinstance(pairs, Tensor) else f"are a {type(pairs).__name__}"
         raise ValueError(
             f"the query pairs {given}, expected an integer tensor of shape [2, num_pairs]: pairs[0] holds the nodes "
-            "that are read, pairs[1] the nodes that are colored."
+            "that are read, pairs[1] the nodes that are colored; or [3, num_queries], with a second color in the last "
+            "row."
         )
     if pairs.size(1) == 0:
         raise ValueError("no query pairs were given, expected at least one. Pass pairs of shape [2, num_pairs].")
     _check_ids(pairs, num_nodes, "the query pairs")
+
+
+def check_triples(triples: Tensor, num_nodes: int) -> None:
+    """Refuses anything but an integer `[3, num_queries]` tensor of node ids with at least one query."""
+    if triples.size(1) == 0:
+        raise ValueError("no queries were given, expected at least one: a tensor of shape [3, num_queries].")
+    _check_ids(triples, num_nodes, "the queries")
 
 
 def check_roots(roots: Tensor, num_nodes: int) -> None:
@@ -95,6 +103,24 @@ def check_whole(value: int, name: str, what: str, least: int = 1) -> None:
 def check_num_layers(num_layers: int) -> None:
     """Refuses a number of message-passing rounds below one."""
     check_whole(num_layers, "num_layers", "the rounds of messages")
+
+
+def check_colored(colored: Tensor, num_rows: int, colors: int) -> None:
+    """Refuses anything but a bool, or a color that the weights know, for each row."""
+    if not isinstance(colored, Tensor):
+        raise ValueError(f"colored is a {type(colored).__name__}, expected a bool tensor of shape [num_nodes].")
+    if colored.shape != (num_rows,) or colored.is_floating_point() or colored.is_complex():
+        raise ValueError(
+            f"colored has shape {list(colored.shape)} and dtype {colored.dtype}, expected [{num_rows}] and torch.bool, "
+            "one truth value per row of x, or whole numbers, the color of each row: 0, 1 or 2."
+        )
+    if colored.dtype != torch.bool and colored.numel():
+        low, high = int(colored.min()), int(colored.max())
+        if low < 0 or high > max(colors, 1):
+            raise ValueError(
+                f"colored names color {low if low < 0 else high}, expected 0 for none up to {max(colors, 1)}. Layers "
+                "with two colors are made with colors=2."
+            )
 
 
 def check_count_options(num_nodes: int, length: int, memory: int) -> None:

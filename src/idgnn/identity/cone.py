@@ -72,17 +72,34 @@ class Cone:
 
     @property
     def colored(self) -> Tensor:
-        """Whether each row is `(v|v)` `[rows]`."""
+        """Whether each row is `(v|v)` `[rows]`; where there are two colors, its color 0, 1 or 2."""
         return self.arrival == 0
+
+    @property
+    def before(self) -> Tensor | None:
+        """The row that holds the state of each row before its color arrives, -1 for the plain one; `None`: all are."""
+        return None
 
     @cached_property
     def color_number(self) -> Tensor:
         """The colors of the rows, numbered 0, 1, 2, ... `[rows]`."""
         return torch.unique_consecutive(self.key // max(self.num_nodes, 1), return_inverse=True)[1]
 
+    def lookup(self, key: Tensor) -> tuple[Tensor, Tensor]:
+        """The row that holds each state `color * num_nodes + node`, and whether there is one: else it is plain."""
+        return contains(self.key, key)
+
     def find(self, queries: Queries) -> tuple[Tensor, Tensor]:
         """The row that answers each query, and whether there is one: else the color does not reach it in K rounds."""
-        return contains(self.key, queries.color * self.num_nodes + queries.node)
+        return self.lookup(queries.color * self.num_nodes + queries.node)
+
+    def edges(self, graph: IndexedGraph) -> tuple[Tensor, Tensor, Tensor]:
+        """The edges between rows whose messages the color changes in some round: their ends and ids, in any order."""
+        source, target, edge = edges_between(graph, self)
+        used = self.arrival.index_select(0, source) + self.remaining.index_select(0, target) < self.num_layers
+        if not bool(used.all()):
+            source, target, edge = source[used], target[used], edge[used]
+        return source, target, edge
 
 
 @dataclass(frozen=True)
@@ -130,11 +147,12 @@ def empty_cone(graph: IndexedGraph, num_layers: int) -> Cone:
     return Cone(none, none, none, graph.num_nodes, num_layers)
 
 
-def find_cone(graph: IndexedGraph, num_layers: int, queries: Queries) -> Cone:
-    """The rows of these queries, found in one go."""
+def find_cone(graph: IndexedGraph, num_layers: int, queries: Queries, starts: Tensor | None = None) -> Cone:
+    """The rows of these queries, found in one go; color i starts at node i, or at node `starts[i]`."""
     num_nodes = graph.num_nodes
     steps = min(num_layers, 2 * num_nodes)  # no route is longer
-    start = torch.unique(queries.color) * (num_nodes + 1)  # (v | v)
+    colors = torch.unique(queries.color)
+    start = colors * num_nodes + (colors if starts is None else starts.index_select(0, colors))  # (v | v)
     reached, arrival = ball(graph.out, start, steps // 2, num_nodes)
     if queries.own and graph.symmetric:  # what the color reaches in so many steps is back in as many
         return Cone(reached, arrival, arrival, num_nodes, num_layers)
@@ -174,10 +192,7 @@ def ball(adjacency: Adjacency, start: Tensor, radius: int, num_nodes: int) -> tu
 
 def changed_edges(graph: IndexedGraph, cone: Cone, gradients: bool = True) -> ChangedEdges:
     """Finds them; without `gradients`, `out` is left empty."""
-    source, target, edge = edges_between(graph, cone)
-    used = cone.arrival.index_select(0, source) + cone.remaining.index_select(0, target) < cone.num_layers
-    if not bool(used.all()):
-        source, target, edge = source[used], target[used], edge[used]
+    source, target, edge = cone.edges(graph)
     size = cone.key.numel()
     into = group_edges(target, source, edge, size)
     if not gradients:

@@ -54,8 +54,10 @@ class StackedSchedule:
 
 
 def _splits(round_: Round) -> tuple[int, ...]:
-    """Where runs of sources begin: rows with states of their own, and colored rows."""
-    return (round_.split,) if round_.exchange is None else (round_.exchange.num_plain, round_.split)
+    """Where runs of sources begin: rows with states of their own, and colored rows, color by color."""
+    second = () if round_.second is None else (round_.second,)
+    plain = () if round_.exchange is None else (round_.exchange.num_plain,)
+    return (*plain, round_.split, *second)
 
 
 class StackedRound:
@@ -64,6 +66,7 @@ class StackedRound:
     def __init__(self, round_: Round, sources: Space, targets: Space, nodes: Space, cutter: Cutter) -> None:
         self.sources, self.targets, exchange = sources, targets, round_.exchange
         self.plain_blocks = _blocks_before(sources, round_.split)
+        self.first_blocks = None if round_.second is None else _blocks_before(sources, round_.second)
         self.previous = cutter.field(targets, round_.previous, sources)
         changes = [] if exchange is None else [exchange.changes]
         degrees = [messages.back.degree for messages in (round_.plain, *changes, round_.colored)]
@@ -86,7 +89,9 @@ class StackedRound:
         else:
             plain, exchange = self.exchange.cut(cut)
         colored, real = self.colored.cut(cut), cut.real(self.targets)
-        return Round(num_sources, num_targets, split, plain, colored, cut[self.previous], exchange, real=real)
+        second = None if self.first_blocks is None else sum(cut.sizes[self.sources.number][: self.first_blocks])
+        previous = cut[self.previous]
+        return Round(num_sources, num_targets, split, plain, colored, previous, exchange, second=second, real=real)
 
 
 class StackedExchange:

@@ -33,10 +33,13 @@ def ego_networks(data: Data, num_layers: int, queries: Tensor | None = None) -> 
     ego, node = key // num_nodes, key % num_nodes
     target, position = into.expand(node)
     source, there = contains(key, ego[target] * num_nodes + into.neighbor[position])
+    colored = node == asked.color[ego]
+    if asked.second is not None:
+        colored = colored.to(torch.int8) + (node == asked.second[ego]).to(torch.int8) * 2
     return RowGraph(
         edge_index=torch.stack([source[there], target[there]]),
         edge=into.edge[position[there]],
         node=node,
-        colored=node == asked.color[ego],
+        colored=colored,
         query_row=torch.searchsorted(key, root),
     )

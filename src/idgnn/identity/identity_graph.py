@@ -18,12 +18,13 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import BaseTransform
 
-from idgnn.identity.adjacency import IndexedGraph, contains
+from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.batching import carry_attributes, regroup
 from idgnn.identity.checks import check_graph, check_num_layers, edges_of
-from idgnn.identity.cone import CHUNK, Cone, UnreachedColorWarning, cones, join, warn_unreached
+from idgnn.identity.cone import CHUNK, Cone, UnreachedColorWarning, warn_unreached
 from idgnn.identity.cost import check_identity_graph_fits
 from idgnn.identity.queries import Queries, as_queries
+from idgnn.identity.two_colors import all_rows
 
 if TYPE_CHECKING:
     from idgnn.identity.hetero.graph import HeteroIdentityGraph
@@ -37,10 +38,12 @@ class IdentityGraph(Data):
 
     Beside `x`, `edge_index`, `edge_attr` and `edge_weight` of the rows it holds
 
-    * `colored` `[rows]`: whether the row is :math:`(v|v)`, whose messages pass through the second weights;
+    * `colored` `[rows]`: whether the row is :math:`(v|v)`, whose messages pass through the second weights; where there
+      are two colors, the color of the row: 0, 1 or 2 (`torch.int8`);
     * `node` `[rows]`: the node of the original graph that the row is a copy of;
     * `edge` `[edges]`: the edge of the original graph that the edge is a copy of;
-    * `arrival` `[rows]`: the round after which the row's state can differ from the plain one, 0 for plain rows;
+    * `arrival` `[rows]`: the round after which the row's state can differ from the plain one, 0 for plain rows; of rows
+      under two colors, after which it can differ from that of row `before`, which they alone have;
     * `plain_row` `[nodes]` and `plain_edge` `[original edges]`: the rows and edges that are the original graph itself;
     * `query_row` `[queries]`: the row that answers each query.
 
@@ -53,6 +56,7 @@ class IdentityGraph(Data):
         node: Tensor
         edge: Tensor
         arrival: Tensor
+        before: Tensor
         plain_row: Tensor
         plain_edge: Tensor
         query_row: Tensor
@@ -67,7 +71,7 @@ class IdentityGraph(Data):
 
     def __inc__(self, key: str, value: Any, *args: Any, **kwargs: Any) -> Any:
         """What ids grow by when graphs become a batch: row ids by rows, ids of nodes and edges by the original's."""
-        if key in ("query_row", "plain_row"):
+        if key in ("query_row", "plain_row", "before"):
             return self.num_nodes
         if key == "plain_edge":
             return self.num_edges
@@ -106,7 +110,9 @@ def identity_graph(
         num_layers: The number of rounds of message passing, :math:`K`.
         queries: `None` to embed every node under its own color, node ids `[num_queries]` to embed those alone, or
             pairs `[2, num_queries]` for the conditional embeddings :math:`\mathbf{h}_{u|v}` with `u = queries[0]` read
-            and `v = queries[1]` colored. Of a `HeteroData`: a node type `"driver"`, some of its nodes
+            and `v = queries[1]` colored. Triples `[3, num_queries]` read `queries[0]` when `queries[1]` has the first
+            color and `queries[2]` the second (:mod:`idgnn.identity.two_colors`); a node that is given both has the
+            first. Of a `HeteroData`: a node type `"driver"`, some of its nodes
             `("driver", ids)`, or pairs `(("circuit", r), ("driver", v))` of nodes that are read and colored.
         query_time: Of a `HeteroData` with times, the time of each query `[num_queries]`, which then sees what was there
             by that time (:func:`idgnn.snapshot`).
@@ -120,6 +126,9 @@ def identity_graph(
         (12, 24)
         >>> graph.query_row.tolist()
         [3, 7, 11]
+        >>> graph = identity_graph(triangle, num_layers=3, queries=torch.tensor([[0], [0], [1]]))  # two colors
+        >>> graph.colored.tolist()  # three plain rows, one under each color alone, and three under both
+        [0, 0, 0, 1, 2, 1, 2, 0]
     """
     if isinstance(data, HeteroData):
         from idgnn.identity.hetero.graph import hetero_identity_graph  # which is built on this
@@ -132,20 +141,28 @@ def identity_graph(
         raise ValueError("query_time is for a HeteroData whose nodes or edges have times. Leave it out.")
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
+    return identity_graph_of(data, num_layers, as_queries(queries, num_nodes, data.edge_index.device))
+
+
+def identity_graph_of(data: Data, num_layers: int, asked: Queries, warn: bool = True) -> IdentityGraph:
+    """:func:`identity_graph` of a graph that was checked; `warn` says whether to warn of queries no color reaches."""
     edge_index = edges_of(data)
-    asked = as_queries(queries, num_nodes, edge_index.device)
+    num_nodes = data.num_nodes or 0
     indexed = IndexedGraph(edge_index, num_nodes)
     check_identity_graph_fits(data, indexed, num_layers, asked)
-    cone = join(cones(indexed, num_layers, asked))
+    cone = all_rows(indexed, num_layers, asked)
     plain = torch.arange(num_nodes, device=edge_index.device)
 
     graph = IdentityGraph()
     graph.edge_index, graph.edge = _edges(indexed, edge_index, cone)
     graph.node = torch.cat([plain, cone.node])
-    graph.colored = torch.cat([torch.zeros_like(plain, dtype=torch.bool), cone.colored])
+    graph.colored = torch.cat([torch.zeros_like(plain, dtype=cone.colored.dtype), cone.colored])
     graph.arrival = torch.cat([torch.zeros_like(plain), cone.arrival])
+    if cone.before is not None:
+        own = torch.where(cone.before < 0, cone.node, cone.before + num_nodes)
+        graph.before = torch.cat([plain, own])
     graph.plain_row, graph.plain_edge = plain, torch.arange(edge_index.size(1), device=edge_index.device)
-    graph.query_row = _answers(asked, cone)
+    graph.query_row = _answers(asked, cone, warn)
     graph.num_layers = num_layers
     carry_attributes(data, graph)
     return regroup(graph, data) if isinstance(data, Batch) else graph
@@ -198,7 +215,7 @@ def _edges(graph: IndexedGraph, edge_index: Tensor, cone: Cone) -> tuple[Tensor,
         owner, position = into.expand(keys % num_nodes)
         neighbor = into.neighbor.index_select(0, position)
         block = (keys - keys % num_nodes).index_select(0, owner)  # color * num_nodes
-        own, there = contains(key, block + neighbor)
+        own, there = cone.lookup(block + neighbor)
         last = first + owner.numel()
         torch.where(there, own + num_nodes, neighbor, out=rows[0, first:last])
         torch.add(owner, row, out=rows[1, first:last])
@@ -207,8 +224,9 @@ def _edges(graph: IndexedGraph, edge_index: Tensor, cone: Cone) -> tuple[Tensor,
     return rows, edge
 
 
-def _answers(asked: Queries, cone: Cone) -> Tensor:
+def _answers(asked: Queries, cone: Cone, warn: bool) -> Tensor:
     """The row of each query; where the color is too far away to be seen, that is the plain row."""
     position, there = cone.find(asked)
-    warn_unreached(int((~there).sum()), there.numel(), cone.num_layers, stacklevel=3)
+    if warn:
+        warn_unreached(int((~there).sum()), there.numel(), cone.num_layers, stacklevel=4)
     return torch.where(there, position + cone.num_nodes, asked.node)

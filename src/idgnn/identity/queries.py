@@ -1,4 +1,4 @@
-"""What is asked of a graph: every node, some nodes, or pairs of nodes."""
+"""What is asked of a graph: every node, some nodes, pairs of nodes, or nodes under two colors."""
 
 from __future__ import annotations
 
@@ -9,30 +9,36 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from idgnn.identity.checks import check_pairs, check_roots
+from idgnn.identity.checks import check_pairs, check_roots, check_triples
 
 
 @dataclass(frozen=True)
 class Queries:
-    """The embedding of node `node[i]` when node `color[i]` is colored: :math:`h_{u|v}` of the paper."""
+    """The embedding of node `node[i]` when node `color[i]` is colored: :math:`h_{u|v}` of the paper.
+
+    With `second` two nodes are colored, each with a color of its own. -1 is no node: the color is not used.
+    """
 
     node: Tensor  # [num_queries]
     color: Tensor  # [num_queries]
+    second: Tensor | None = None  # [num_queries] never the node that has the first color
 
     @property
     def own(self) -> bool:
-        """Whether every node is read under its own color, as node and graph tasks do."""
-        return self.node is self.color
+        """Whether every node is read under its own color alone, as node and graph tasks do."""
+        return self.node is self.color and self.second is None
 
     def take(self, chosen: Tensor) -> Queries:
         """Some of the queries, by their positions."""
         node = self.node.index_select(0, chosen)
-        return Queries(node, node if self.own else self.color.index_select(0, chosen))
+        second = None if self.second is None else self.second.index_select(0, chosen)
+        return Queries(node, node if self.node is self.color else self.color.index_select(0, chosen), second)
 
     def slice(self, first: int, last: int) -> Queries:
         """The queries `first ... last - 1`."""
         node = self.node[first:last]
-        return Queries(node, node if self.own else self.color[first:last])
+        second = None if self.second is None else self.second[first:last]
+        return Queries(node, node if self.node is self.color else self.color[first:last], second)
 
 
 def as_tensor(queries: Tensor | Sequence[int] | np.ndarray | None, name: str) -> Tensor | None:
@@ -46,10 +52,15 @@ def as_tensor(queries: Tensor | Sequence[int] | np.ndarray | None, name: str) ->
 
 
 def as_queries(queries: Tensor | None, num_nodes: int, device: torch.device) -> Queries:
-    """All nodes (`None`), the given nodes (`[num_queries]`), or pairs (`[2, num_queries]`: read, colored)."""
+    """All nodes (`None`), the given nodes (`[num_queries]`), pairs (`[2, num_queries]`: read, colored), or triples
+    (`[3, num_queries]`: read, first color, second color)."""
     if queries is None:
         every = torch.arange(num_nodes, device=device)
         return Queries(every, every)
+    if isinstance(queries, Tensor) and queries.dim() == 2 and queries.size(0) == 3:
+        check_triples(queries, num_nodes)
+        node, color, second = queries.to(device, torch.long)
+        return Queries(node, color, second.masked_fill(second == color, -1))
     if isinstance(queries, Tensor) and queries.dim() == 2:
         check_pairs(queries, num_nodes)
         node, color = queries.to(device, torch.long)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from idgnn.identity.adjacency import Adjacency, distinct, incoming
 from idgnn.identity.identity_graph import IdentityGraph
-from idgnn.identity.schedule import Schedule, ordered, split_round
+from idgnn.identity.schedule import Schedule, color_sizes, ordered, split_round
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class RowGraph:
     edge_index: Tensor  # [2, edges]
     edge: Tensor  # [edges] the edge of the original graph that each is a copy of
     node: Tensor  # [rows] the node of the original graph that each is a copy of
-    colored: Tensor  # [rows]
+    colored: Tensor  # [rows] bool, or the color 0, 1 or 2
     query_row: Tensor  # [queries]
 
     @staticmethod
@@ -58,9 +58,9 @@ def whole(rows: RowGraph, num_layers: int, first_loop: int | None = None) -> Sch
     every = torch.arange(rows.node.numel(), device=rows.node.device)
     order, (place,) = ordered(rows.colored, every)
     owner, position = into.expand(order)
-    split = order.numel() - int(rows.colored.sum())
+    split, second = color_sizes(rows.colored, order)
     messages = place[into.neighbor[position]], owner, into.edge[position]
-    round_ = split_round(messages, every, split, order.numel())
+    round_ = split_round(messages, every, split, order.numel(), second=second)
     return Schedule(rows.node[order], (round_,) * num_layers, place[rows.query_row])
 
 
@@ -72,12 +72,16 @@ def trimmed(graph: IdentityGraph, num_layers: int, first_loop: int | None = None
     targets, answer = distinct(graph.query_row, every.numel())
     rounds = []
     for depth in range(num_layers - 1, -1, -1):
-        # Before the color arrives, a row's state is the plain one and is read there.
+        # Before the color arrives, a row's state is the plain one and is read there; before the farther one of two
+        # colors does, it is that of a row under the nearer one.
         state = torch.where(graph.arrival <= depth, every, plain_of)
+        if "before" in graph:
+            state = torch.where(graph.arrival <= depth, every, state[graph.before])
         owner, position = into.expand(targets)
         source, previous = state[into.neighbor[position]], state[targets]
         sources, (source, previous) = ordered(graph.colored, source, previous)
-        split = sources.numel() - int(graph.colored[sources].sum())
-        rounds.append(split_round((source, owner, into.edge[position]), previous, split, sources.numel()))
+        split, second = color_sizes(graph.colored, sources)
+        messages = source, owner, into.edge[position]
+        rounds.append(split_round(messages, previous, split, sources.numel(), second=second))
         targets = sources
     return Schedule(graph.node[targets], tuple(reversed(rounds)), answer)

@@ -83,7 +83,10 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Round:
-    """One round of message passing. Sources `[:split]` send plain messages, sources `[split:]` colored ones."""
+    """One round of message passing. Sources `[:split]` send plain messages, sources `[split:]` colored ones.
+
+    Where there are two colors, sources `[second:]` have the second one; `None`: there is one.
+    """
 
     num_sources: int
     num_targets: int
@@ -93,6 +96,7 @@ class Round:
     previous: Tensor  # [targets] the source row that holds the target's own state before this round
     exchange: Exchange | None = None  # then `plain` leads to bases
     blocks: Blocks | None = None
+    second: int | None = None
     real: Tensor | None = None  # [targets] whether each is no padding (identity/padded_cut.py); None: all are real
 
     @property
@@ -112,6 +116,13 @@ class Round:
         # One split: the gradient of two slices would be two tensors of the full size, mostly zeros.
         plain, colored = x.split([self.split, self.num_sources - self.split])
         return plain, colored
+
+    @property
+    def num_of_color(self) -> list[int]:
+        """How many of the colored sources have the first color, and the second, if there are two."""
+        if self.second is None:
+            return [self.num_sources - self.split]
+        return [self.second - self.split, self.num_sources - self.second]
 
 
 @dataclass(frozen=True)
@@ -156,14 +167,27 @@ def all_messages(graph: IndexedGraph) -> Messages:
 
 
 def ordered(colored: Tensor, *rows: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """The different rows among these, colored ones last, and the place of each among them."""
+    """The different rows among these, colored ones last, color by color, and the place of each among them."""
     ids, sizes = torch.cat(rows), [each.numel() for each in rows]
     found, place = distinct(ids, colored.numel(), last=colored)
     return found, list(place.split(sizes))
 
 
+def color_sizes(colored: Tensor, sources: Tensor) -> tuple[int, int | None]:
+    """Where the colored ones begin among ordered sources, and the second color if there are two."""
+    mine, size = colored.index_select(0, sources), sources.numel()
+    if colored.dtype == torch.bool:
+        return size - int(mine.sum()), None
+    return size - int((mine > 0).sum()), size - int((mine == 2).sum())
+
+
 def split_round(
-    messages: tuple[Tensor, Tensor, Tensor], previous: Tensor, split: int, num_sources: int, gradients: bool = True
+    messages: tuple[Tensor, Tensor, Tensor],
+    previous: Tensor,
+    split: int,
+    num_sources: int,
+    gradients: bool = True,
+    second: int | None = None,
 ) -> Round:
     """Separates the messages (source, target, edge), sorted by target, of plain and of colored sources.
 
@@ -178,9 +202,8 @@ def split_round(
         edges = edge.index_select(0, chosen) if edge.numel() else edge
         return group_messages(taken[0] - first, taken[1], edges, size, num_targets, gradients)
 
-    return Round(
-        num_sources, num_targets, split, take(plain, 0, split), take(colored, split, num_sources - split), previous
-    )
+    sent = take(plain, 0, split), take(colored, split, num_sources - split)
+    return Round(num_sources, num_targets, split, *sent, previous, second=second)
 
 
 def group_messages(

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from idgnn.identity.adjacency import Adjacency, IndexedGraph, distinct, pointers, spread
 from idgnn.identity.blocks import block_lists, runs_of
-from idgnn.identity.cone import ChangedEdges, Cone, changed_edges, cones, empty_cone, join
+from idgnn.identity.cone import ChangedEdges, Cone, changed_edges, empty_cone
 from idgnn.identity.queries import Queries
 from idgnn.identity.schedule import (
     Blocks,
@@ -28,12 +28,14 @@ from idgnn.identity.schedule import (
     Schedule,
     TakesBlocks,
     all_messages,
+    color_sizes,
     group_messages,
     has_hubs,
     no_messages,
     ordered,
     split_round,
 )
+from idgnn.identity.two_colors import all_rows
 
 # A row costs its in-degree in messages in the direct form. The exchange form costs the messages that the color changes,
 # and besides a few passes over all rows, about as much as so many messages to each.
@@ -70,11 +72,12 @@ def make_schedule(
             those whose own state is plain, or none.
         check: Told the rows and messages of the largest round before they are allocated.
     """
-    if not queries.own and bool((queries.color < 0).any()):  # colors that are not in the graph reach no node
+    one = queries.second is None
+    if one and not queries.own and bool((queries.color < 0).any()):  # colors that are not in the graph reach no node
         inside = queries.take((queries.color >= 0).nonzero().flatten())
     else:
         inside = queries
-    cone = join(cones(graph, num_layers, inside)) if cone is None else cone
+    cone = all_rows(graph, num_layers, inside) if cone is None else cone
     changed = changed_edges(graph, cone, gradients) if changed is None else changed
     builder = _Builder(graph, cone, changed, exchange, plain_known, gradients, blocks)
     if check is not None:
@@ -110,7 +113,11 @@ class _Builder:
         every = torch.arange(self.num_nodes, device=cone.key.device)
         self.node = torch.cat([every, cone.node])
         self.arrival = torch.cat([torch.zeros_like(every), cone.arrival])
-        self.colored = torch.cat([torch.zeros_like(every, dtype=torch.bool), cone.colored])
+        self.colored = torch.cat([torch.zeros_like(every, dtype=cone.colored.dtype), cone.colored])
+        self.before = None  # of rows under two colors, the row under the nearer one
+        if cone.before is not None:
+            own = torch.where(cone.before < 0, cone.node, cone.before + self.num_nodes)
+            self.before = torch.cat([every, own])
         self.exchange = exchange
 
     def _exchanges(self, targets: Tensor) -> bool:
@@ -138,9 +145,15 @@ class _Builder:
         return Schedule(start, tuple(reversed(rounds)), answer, known)
 
     def _previous(self, targets: Tensor, depth: int) -> Tensor:
-        """The row that holds each target's own state: before the color arrives, that is the plain row."""
-        arrived = self.arrival.index_select(0, targets) <= depth
-        return torch.where(arrived, targets, self.node.index_select(0, targets))
+        """The row that holds each target's own state: before the color arrives, that is the plain row.
+
+        Before the farther one of two colors arrives, it is the row under the nearer one, or the plain one.
+        """
+        arrived, before = self.arrival.index_select(0, targets) <= depth, self.node.index_select(0, targets)
+        if self.before is not None:
+            nearer = self.before.index_select(0, targets)
+            before = torch.where(self.arrival.index_select(0, nearer) <= depth, nearer, before)
+        return torch.where(arrived, targets, before)
 
     def _direct(self, targets: Tensor, depth: int) -> tuple[Round, Tensor]:
         """Every row receives all of its messages, or blocks of them."""
@@ -150,21 +163,23 @@ class _Builder:
         edge = self.changed.into.edge.index_select(0, place)
         begin = into.ptr.index_select(0, nodes.index_select(0, target))
         offset = self.graph.position_of_edge.index_select(0, edge) - begin
+        previous = self._previous(targets, depth)
         may = None if self.blocks is None else torch.ones_like(targets, dtype=torch.bool)
         if self.blocks == "plain":  # before the color arrives, a row's own state is the plain one
-            may = (self.arrival.index_select(0, targets) > depth) | (targets < self.num_nodes)
+            may = previous < self.num_nodes
         runs = runs_of(self.graph, nodes, target, offset, may, self.plain_known)
         run, position = spread(runs.first, runs.count)
         sender = into.neighbor if self.blocks is None else block_lists(self.graph).sender
         source = sender.index_select(0, position)
         source[runs.changed] = changed + self.num_nodes
-        previous = self._previous(targets, depth)
         if self.blocks is not None:
             target = run if runs.target is None else runs.target.index_select(0, run)
             return self._of_blocks(source, target, previous, runs.target is not None)
         sources, (source, previous) = self._ordered(source, previous)
         edge = into.edge.index_select(0, position)
-        return split_round((source, run, edge), previous, *self._sizes(sources), self.gradients), sources
+        split, second = self._sizes(sources)
+        size, messages = sources.numel(), (source, run, edge)
+        return split_round(messages, previous, split, size, self.gradients, second), sources
 
     def _of_blocks(self, source: Tensor, target: Tensor, previous: Tensor, some: bool) -> tuple[Round, Tensor]:
         """A direct round of messages from rows and, where `source` is `-1 - b`, from block b, if there are some."""
@@ -180,7 +195,7 @@ class _Builder:
             own = lists.node.index_select(0, blocks) if self.blocks == "plain" else none
             senders = [into.neighbor.index_select(0, position), own]
         sources, (source, previous, *places) = self._ordered(source, previous, *senders)
-        split, num_sources = self._sizes(sources)
+        (split, second), num_sources = self._sizes(sources), sources.numel()
         if count:
             source = torch.where(source < split, source, source + count)
             source[at] = split + block
@@ -188,7 +203,8 @@ class _Builder:
         found = Blocks(blocks, None, none)
         if not self.plain_known:
             found = Blocks(blocks, group_messages(places[0], owner, none, split, count, self.gradients), places[1])
-        return replace(round_, num_sources=num_sources, split=split, blocks=found if count else None), sources
+        taken = found if count else None
+        return replace(round_, num_sources=num_sources, split=split, blocks=taken, second=second), sources
 
     def _exchanged(self, targets: Tensor, depth: int) -> tuple[Round, Tensor]:
         """Every row receives the sum of its node's plain row, and the messages that differ."""
@@ -202,7 +218,6 @@ class _Builder:
         if self.plain_known:  # the sums over plain messages are known for every node, and so are plain messages
             base, bases = nodes, nodes[:0]
             sources, (source, previous) = self._ordered(changed + num_nodes, previous)
-            split, num_sources = self._sizes(sources)
             num_plain = int((sources < num_nodes).sum())
             twin = self.node.index_select(0, sources[num_plain:])
         else:
@@ -215,7 +230,6 @@ class _Builder:
                 senders = into.neighbor.index_select(0, position)
             sources, places = self._ordered(senders, changed + num_nodes, previous, twins, bases)
             source_place, source, previous, _, base_row = places
-            split, num_sources = self._sizes(sources)
             num_plain = int((sources < num_nodes).sum())
             if plain is None:
                 plain = group_messages(
@@ -223,11 +237,12 @@ class _Builder:
                 )
             twin = torch.searchsorted(sources[:num_plain], self.node.index_select(0, sources[num_plain:]))
         plain = plain or no_messages(nodes, num_plain, 0)
+        (split, second), num_sources = self._sizes(sources), sources.numel()
         rows, count = sources[num_plain:] - num_nodes, targets.numel()
         changes, colored = self._split_changes(source - num_plain, owner, position_in, rows, split - num_plain, count)
         arrived = (previous >= num_plain).nonzero().flatten()
         exchange = Exchange(num_plain, twin, base, changes, into.degree_of(nodes), bases, arrived, base_row)
-        return Round(num_sources, count, split, plain, colored, previous, exchange), sources
+        return Round(num_sources, count, split, plain, colored, previous, exchange, second=second), sources
 
     def _split_changes(
         self, source: Tensor, target: Tensor, position: Tensor, rows: Tensor, split: int, num_targets: int
@@ -241,6 +256,10 @@ class _Builder:
         chosen = (~is_colored).nonzero().flatten(), is_colored.nonzero().flatten()
         found = []
         for kept, first, last in ((chosen[0], 0, split), (chosen[1], split, rows.numel())):
+            if self.before is not None:  # which row sends over an edge depends on the round
+                sent = source.index_select(0, kept) - first, target.index_select(0, kept), edge.index_select(0, kept)
+                found.append(group_messages(*sent, last - first, num_targets, self.gradients))
+                continue
             ptr = pointers(target.index_select(0, kept), num_targets)
             back = self._sent(position.index_select(0, kept), target.index_select(0, kept), rows[first:last])
             ptrs = (ptr, back.ptr) if self.gradients else (ptr,)
@@ -267,7 +286,11 @@ class _Builder:
         rows = targets[num_plain:] - self.num_nodes  # plain rows come first, and receive from plain rows alone
         owner, position = self.changed.into.expand(rows)
         source = self.changed.into.neighbor.index_select(0, position)
-        there = (self.cone.arrival.index_select(0, source) <= depth).nonzero().flatten()
+        if self.before is not None:
+            source = self._previous(source + self.num_nodes, depth) - self.num_nodes
+            there = (source >= 0).nonzero().flatten()
+        else:
+            there = (self.cone.arrival.index_select(0, source) <= depth).nonzero().flatten()
         source, owner, position = (each.index_select(0, there) for each in (source, owner, position))
         return source, owner + num_plain, position
 
@@ -275,6 +298,6 @@ class _Builder:
         """The different rows among these, plain ones first and colored ones last, and the place of each among them."""
         return ordered(self.colored, *rows)
 
-    def _sizes(self, sources: Tensor) -> tuple[int, int]:
-        """How many of the sources send plain messages, and how many there are."""
-        return sources.numel() - int(self.colored.index_select(0, sources).sum()), sources.numel()
+    def _sizes(self, sources: Tensor) -> tuple[int, int | None]:
+        """How many of the sources send plain messages, and where those of the second color begin, if there is one."""
+        return color_sizes(self.colored, sources)

@@ -1,4 +1,4 @@
-"""GAT with two message functions."""
+"""GAT with a message function for each color."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class IdentityGAT(Operator):
         self,
         in_channels: int,
         out_channels: int,
-        identity: bool = True,
+        colors: int = 1,
         bias: bool = True,
         heads: int = 1,
         negative_slope: float = 0.2,
@@ -45,8 +45,9 @@ class IdentityGAT(Operator):
             )
         self.heads, self.negative_slope = heads, negative_slope
         self.lin = nn.Linear(in_channels, out_channels, bias=False)
-        self.lin_colored = nn.Linear(in_channels, out_channels, bias=False) if identity else None
-        self.make_update(color, identity, in_channels, out_channels)
+        self.lin_colored = nn.Linear(in_channels, out_channels, bias=False) if colors else None
+        self.lin_second = nn.Linear(in_channels, out_channels, bias=False) if colors == 2 else None
+        self.make_update(color, colors, in_channels, out_channels)
         self.att_source = nn.Parameter(torch.empty(heads, out_channels // heads))
         self.att_target = nn.Parameter(torch.empty(heads, out_channels // heads))
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
@@ -57,8 +58,8 @@ class IdentityGAT(Operator):
         super().reset_parameters()
         for weight in (self.lin.weight, self.att_source, self.att_target):
             nn.init.xavier_uniform_(weight)
-        if self.lin_colored is not None:
-            nn.init.xavier_uniform_(self.lin_colored.weight)
+        for lin in filter(None, (self.lin_colored, self.lin_second)):
+            nn.init.xavier_uniform_(lin.weight)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
@@ -72,9 +73,9 @@ class IdentityGAT(Operator):
         plain, colored = round_.split_by_color(x)
         give, ask = self._scores(x)
         gives, sent = [give[: round_.split]], self.lin(plain)
-        lin, blocks, scores = self.lin_colored or self.lin, round_.blocks, None
+        blocks, scores = round_.blocks, None
         if round_.has_color:
-            gives.append(colored @ self._towards(self.att_source, lin).t())
+            gives.append(self.of_colored(colored, round_, self._gives))
         if blocks is not None:
             values, scores = blocks.known or self._in_blocks(sent, gives[0], ask, blocks)
             sent = torch.cat([sent, values])
@@ -82,7 +83,8 @@ class IdentityGAT(Operator):
         alphas = attention(gives, asks, round_, self.negative_slope, scores)
         out = self._sum(sent, round_.plain, alphas[0])
         if round_.has_color:
-            out = self._sum(lin(colored), round_.colored, alphas[1], out)
+            sent = self.of_colored(colored, round_, lambda x, color: self._lin_of(color)(x))
+            out = self._sum(sent, round_.colored, alphas[1], out)
         out = self.color_update(out, colored, round_)
         return out if self.bias is None else out + self.bias
 
@@ -102,6 +104,13 @@ class IdentityGAT(Operator):
         ends = torch.cat([self._towards(self.att_source, self.lin), self._towards(self.att_target, self.lin)])
         give, ask = (x @ ends.t()).split(self.heads, dim=1)
         return give, ask
+
+    def _lin_of(self, color: int) -> nn.Linear:
+        return (self.lin, self.lin_colored, self.lin_second)[color] or self.lin
+
+    def _gives(self, x: Tensor, color: int) -> Tensor:
+        """What rows of a color give to the scores of their messages: `[rows, heads]`."""
+        return x @ self._towards(self.att_source, self._lin_of(color)).t()
 
     def _towards(self, att: Tensor, lin: nn.Linear) -> Tensor:
         """What the attention to each head makes of a state, before it is transformed: `[heads, in_channels]`."""

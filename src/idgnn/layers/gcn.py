@@ -1,4 +1,4 @@
-"""GCN with two message functions."""
+"""GCN with a message function for each color."""
 
 from __future__ import annotations
 
@@ -30,21 +30,22 @@ class IdentityGCN(LinearSumOperator):
         self,
         in_channels: int,
         out_channels: int,
-        identity: bool = True,
+        colors: int = 1,
         bias: bool = True,
         color: Color = "message",
     ) -> None:
         super().__init__()
         self.lin = nn.Linear(in_channels, out_channels, bias=False)
-        self.lin_colored = nn.Linear(in_channels, out_channels, bias=False) if identity else None
-        self.make_update(color, identity, in_channels, out_channels)
+        self.lin_colored = nn.Linear(in_channels, out_channels, bias=False) if colors else None
+        self.lin_second = nn.Linear(in_channels, out_channels, bias=False) if colors == 2 else None
+        self.make_update(color, colors, in_channels, out_channels)
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
         super().reset_parameters()
-        for lin in filter(None, (self.lin, self.lin_colored)):
+        for lin in filter(None, (self.lin, self.lin_colored, self.lin_second)):
             nn.init.xavier_uniform_(lin.weight)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
@@ -64,9 +65,9 @@ class IdentityGCN(LinearSumOperator):
         scale = degree.masked_fill(none, 1.0).pow(-0.5).masked_fill(none, 0.0)
         return torch.cat([scale[source] * weight * scale[target], scale * loop_weight * scale])
 
-    def weight_of(self, colored: bool) -> Tensor:
+    def weight_of(self, color: int) -> Tensor:
         """`W`."""
-        return ((colored and self.lin_colored) or self.lin).weight
+        return ((self.lin, self.lin_colored, self.lin_second)[color] or self.lin).weight
 
     def finish(self, total: Tensor) -> Tensor:
         """Adds the bias."""
@@ -80,7 +81,8 @@ class IdentityGCN(LinearSumOperator):
         else:
             total = gather_sum(self.lin(plain), round_.plain, edge_weight=weight)
         if round_.has_color:
-            total = gather_sum(self.message(colored, True), round_.colored, edge_weight=weight, base=total)
+            sent = self.of_colored(colored, round_, self.message)
+            total = gather_sum(sent, round_.colored, edge_weight=weight, base=total)
         return self.finish(self.color_update(total, colored, round_))
 
 

@@ -1,7 +1,8 @@
-"""GIN and GINE with two message functions."""
+"""GIN and GINE with a message function for each color."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from idgnn.choices import Color
@@ -27,7 +28,7 @@ class IdentityGIN(LinearSumOperator):
         self,
         in_channels: int,
         out_channels: int,
-        identity: bool = True,
+        colors: int = 1,
         bias: bool = True,
         eps: float = 0.0,
         color: Color = "message",
@@ -35,14 +36,15 @@ class IdentityGIN(LinearSumOperator):
         super().__init__()
         self.eps = eps
         self.lin = nn.Linear(in_channels, out_channels)
-        self.lin_colored = nn.Linear(in_channels, out_channels, bias=False) if identity else None
+        self.lin_colored = nn.Linear(in_channels, out_channels, bias=False) if colors else None
+        self.lin_second = nn.Linear(in_channels, out_channels, bias=False) if colors == 2 else None
         self.lin_out = nn.Linear(out_channels, out_channels, bias=bias)
-        self.make_update(color, identity, in_channels, out_channels)
+        self.make_update(color, colors, in_channels, out_channels)
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
         super().reset_parameters()
-        for lin in filter(None, (self.lin, self.lin_colored, self.lin_out)):
+        for lin in filter(None, (self.lin, self.lin_colored, self.lin_second, self.lin_out)):
             lin.reset_parameters()
 
     @property
@@ -50,9 +52,9 @@ class IdentityGIN(LinearSumOperator):
         """`1 + eps`."""
         return 1 + self.eps
 
-    def weight_of(self, colored: bool) -> Tensor:
+    def weight_of(self, color: int) -> Tensor:
         """`W`."""
-        return ((colored and self.lin_colored) or self.lin).weight
+        return ((self.lin, self.lin_colored, self.lin_second)[color] or self.lin).weight
 
     def finish(self, total: Tensor) -> Tensor:
         """The rest of the MLP."""
@@ -65,10 +67,10 @@ class IdentityGIN(LinearSumOperator):
         if round_.num_targets <= round_.num_sources:
             out = self.lin(self._sum(x, plain, round_))
         else:
-            sent = self.message(x, False)
+            sent = self.message(x, 0)
             out = self._sum(sent, sent[: round_.split], round_) + self.lin.bias
         if round_.has_color:
-            out = gather_sum(self.message(colored, True), round_.colored, base=out)
+            out = gather_sum(self.of_colored(colored, round_, self.message), round_.colored, base=out)
         return self.lin_out(self.color_update(out, colored, round_).relu())
 
     def _sum(self, x: Tensor, plain: Tensor, round_: Round) -> Tensor:
@@ -98,7 +100,7 @@ class IdentityGINE(Operator):
         self,
         in_channels: int,
         out_channels: int,
-        identity: bool = True,
+        colors: int = 1,
         bias: bool = True,
         eps: float = 0.0,
         edge_dim: int | None = None,
@@ -109,39 +111,57 @@ class IdentityGINE(Operator):
             raise ValueError("the layer 'gine' needs edge_dim, the number of edge features. For none, use 'gin'.")
         self.eps = eps
         self.lin_edge = nn.Linear(edge_dim, in_channels)
-        self.lin_edge_colored = nn.Linear(edge_dim, in_channels) if identity else None
-        self.lin_colored = nn.Linear(in_channels, in_channels, bias=False) if identity else None
+        self.lin_edge_colored = nn.Linear(edge_dim, in_channels) if colors else None
+        self.lin_edge_second = nn.Linear(edge_dim, in_channels) if colors == 2 else None
+        self.lin_colored = nn.Linear(in_channels, in_channels, bias=False) if colors else None
+        self.lin_second = nn.Linear(in_channels, in_channels, bias=False) if colors == 2 else None
         self.lin_in = nn.Linear(in_channels, out_channels)
         self.lin_out = nn.Linear(out_channels, out_channels, bias=bias)
-        self.make_update(color, identity, in_channels, in_channels)
+        self.make_update(color, colors, in_channels, in_channels)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
         super().reset_parameters()
-        for lin in filter(None, (self.lin_edge, self.lin_edge_colored, self.lin_in, self.lin_out)):
+        edge = self.lin_edge, self.lin_edge_colored, self.lin_edge_second
+        for lin in filter(None, (*edge, self.lin_in, self.lin_out)):
             lin.reset_parameters()
-        if self.lin_colored is not None:
-            nn.init.eye_(self.lin_colored.weight)
+        for lin in filter(None, (self.lin_colored, self.lin_second)):
+            nn.init.eye_(lin.weight)
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
         plain, colored = round_.split_by_color(x)
-        out = _sum_of_messages(plain, round_.plain, self.lin_edge, edge_attr)
+        out = _sum_of_messages(plain, round_.plain, (self.lin_edge,), None, edge_attr)
         if round_.has_color:
-            state = colored if self.lin_colored is None else self.lin_colored(colored)
-            out = out + _sum_of_messages(state, round_.colored, self.lin_edge_colored or self.lin_edge, edge_attr)
+            state = self.of_colored(colored, round_, self._state)
+            edges = self.lin_edge_colored or self.lin_edge, self.lin_edge_second or self.lin_edge
+            second = None if round_.second is None else round_.second - round_.split
+            out = out + _sum_of_messages(state, round_.colored, edges, second, edge_attr)
         out = out + (1 + self.eps) * x.index_select(0, round_.previous)
         return self.lin_out(self.lin_in(self.color_update(out, colored, round_)).relu())
 
+    def _state(self, x: Tensor, color: int) -> Tensor:
+        lin = (None, self.lin_colored, self.lin_second)[color]
+        return x if lin is None else lin(x)
 
-def _sum_of_messages(state: Tensor, messages: Messages, lin_edge: nn.Module, edge_attr: Tensor) -> Tensor:
-    # The linear layer acts on edges or on messages, whichever are fewer: a batch that is cut out of a dataset has the
-    # features of all edges of the dataset beside it.
-    if messages.edge.numel() < edge_attr.size(0):
-        edge = lin_edge(edge_attr.index_select(0, messages.edge))
-    else:
-        edge = lin_edge(edge_attr).index_select(0, messages.edge)
+
+def _sum_of_messages(
+    state: Tensor, messages: Messages, lin_edges: tuple[nn.Module, ...], second: int | None, edge_attr: Tensor
+) -> Tensor:
+    """Edges from sources `[second:]` have the second of two linear layers, if there is a second color."""
+    edge = _edge_states(messages, lin_edges[0], edge_attr)
+    if second is not None:
+        other = _edge_states(messages, lin_edges[1], edge_attr)
+        edge = torch.where((messages.source >= second).unsqueeze(-1), other, edge)
     # Unlike the other layers' messages these differ from edge to edge, so they have to be written out.
     sent = (state.index_select(0, messages.source) + edge).relu()
     return sent.new_zeros(messages.ptr.numel() - 1, sent.size(1)).index_add(0, messages.target, sent)
+
+
+def _edge_states(messages: Messages, lin_edge: nn.Module, edge_attr: Tensor) -> Tensor:
+    # The linear layer acts on edges or on messages, whichever are fewer: a batch that is cut out of a dataset has the
+    # features of all edges of the dataset beside it.
+    if messages.edge.numel() < edge_attr.size(0):
+        return lin_edge(edge_attr.index_select(0, messages.edge))
+    return lin_edge(edge_attr).index_select(0, messages.edge)

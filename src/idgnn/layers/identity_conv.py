@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
-from idgnn.choices import Aggregation, Color, ConvName
-from idgnn.identity.checks import check_dtype, check_edge_index, check_edge_rows, check_states
+from idgnn.choices import Aggregation, Color, ConvName, check_num_colors
+from idgnn.identity.checks import check_colored, check_dtype, check_edge_index, check_edge_rows, check_states
 from idgnn.identity.row_graph import RowGraph, whole
 from idgnn.layers.gat import IdentityGAT
 from idgnn.layers.gcn import IdentityGCN
@@ -31,6 +30,7 @@ class IdentityConv(nn.Module):
         in_channels: Width of the input.
         out_channels: Width of the output.
         identity: `False` gives the plain layer, with one set of weights.
+        colors: With 2, rows may have one of two colors, each with weights of its own.
         color: What has second weights: `"message"`, as in Eq. 3, or `"message+update"`, also what a colored row keeps
             of its own state, so that it differs from its twins. Those of the update are zero at first.
         bias: Whether the result has a bias; leave it out under a BatchNorm, which cancels it.
@@ -39,9 +39,13 @@ class IdentityConv(nn.Module):
         edge_dim: Number of edge features of `"gine"`.
 
     Example:
+        >>> import torch
         >>> layer = IdentityConv("gcn", 3, 8)
         >>> x, edge_index = torch.randn(2, 3), torch.tensor([[0, 1], [1, 0]])
         >>> layer(x, edge_index, colored=torch.tensor([True, False])).shape
+        torch.Size([2, 8])
+        >>> layer = IdentityConv("gcn", 3, 8, colors=2)
+        >>> layer(x, edge_index, colored=torch.tensor([1, 2])).shape  # the color of each row, 0 for none
         torch.Size([2, 8])
     """
 
@@ -54,6 +58,7 @@ class IdentityConv(nn.Module):
         out_channels: int,
         *,
         identity: bool = True,
+        colors: int = 1,
         color: Color = "message",
         bias: bool = True,
         aggr: Aggregation = "max",
@@ -67,9 +72,11 @@ class IdentityConv(nn.Module):
                 f"conv is {conv!r}, expected one of {', '.join(OPERATORS)}. "
                 "Any other PyG layer becomes identity-aware with idgnn.identity_aware(layer)."
             )
+        check_num_colors(colors)
+        self.colors = colors if identity else 0
         options = {"aggr": aggr, "heads": heads, "edge_dim": edge_dim}
         taken = {name: options[name] for name in OPERATORS[conv].options} | {"color": color}
-        self.operator = OPERATORS[conv](in_channels, out_channels, identity, bias, **taken)
+        self.operator = OPERATORS[conv](in_channels, out_channels, self.colors, bias, **taken)
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
@@ -84,18 +91,14 @@ class IdentityConv(nn.Module):
         edge_attr: Tensor | None = None,
         edge_weight: Tensor | None = None,
     ) -> Tensor:
-        """`[num_nodes, in_channels]` to `[num_nodes, out_channels]`; `colored` is a bool per row."""
+        """`[num_nodes, in_channels]` to `[num_nodes, out_channels]`; `colored` is a bool per row, or its color."""
         check_states(x, self.in_channels, next(self.parameters()).dtype, "layer")
         num_nodes = x.size(0)
         check_edge_index(edge_index, num_nodes)
         self.check_edges(edge_index, edge_attr, edge_weight)
-        if colored is not None and not isinstance(colored, Tensor):
-            raise ValueError(f"colored is a {type(colored).__name__}, expected a bool tensor of shape [num_nodes].")
-        if colored is not None and (colored.shape != (num_nodes,) or colored.dtype != torch.bool):
-            raise ValueError(
-                f"colored has shape {list(colored.shape)} and dtype {colored.dtype}, expected [{num_nodes}] and "
-                "torch.bool: one truth value per row of x."
-            )
+        if colored is not None:
+            check_colored(colored, num_nodes, self.colors)
+            colored = colored if self.colors == 2 else colored.bool()
         edge_index = edge_index.long()
         rows = RowGraph.of_nodes(edge_index, num_nodes, colored)
         schedule = whole(rows, 1, edge_index.size(1) if self.operator.self_loops else None)

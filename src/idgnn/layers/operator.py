@@ -3,7 +3,7 @@ r"""What the named layers have in common: two message functions and one round to
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, get_args
 
@@ -26,11 +26,14 @@ class Operator(nn.Module, ABC):
     With `color="message"` only messages are colored, as in the paper: the state that a node brings to
     :math:`\textsc{Agg}` itself is not. With `color="message+update"` the colored row adds
     :math:`\mathbf{W}_c \mathbf{h}_v` to the linear map of its own state that :math:`\textsc{Agg}` has, or in place of
-    none; :math:`\mathbf{W}_c = \mathbf{0}` at first. Messages alone do not tell a node from its twins.
+    none; :math:`\mathbf{W}_c = \mathbf{0}` at first. Messages alone do not tell a node from its twins. With `colors=2`
+    there are third weights, for messages and updates of rows of the second color.
     """
 
     update_colored: nn.Parameter | None
     r""":math:`\mathbf{W}_c` `[channels, in_channels]`, if the update is colored."""
+    update_second: nn.Parameter | None
+    """The same for the second color."""
 
     self_loops: ClassVar[bool] = False
     """Whether every row also sends a message to itself. Such a message is a message, and may be colored."""
@@ -59,18 +62,25 @@ class Operator(nn.Module, ABC):
         """Weights of the messages over each edge of the original graph and, behind them, over each self-loop."""
         return None
 
-    def make_update(self, color: Color, identity: bool, in_channels: int, channels: int) -> None:
-        r"""Makes :math:`\mathbf{W}_c`, zero, if updates are to be colored."""
+    def make_update(self, color: Color, colors: int, in_channels: int, channels: int) -> None:
+        r"""Makes :math:`\mathbf{W}_c`, zero, for each color if updates are to be colored."""
         if color not in get_args(Color):
             raise ValueError(f"color is {color!r}, expected one of {', '.join(map(repr, get_args(Color)))}.")
-        colored = identity and color == "message+update"
-        self.update_colored = nn.Parameter(torch.zeros(channels, in_channels)) if colored else None
+        made = colors if color == "message+update" else 0
+        self.update_colored = nn.Parameter(torch.zeros(channels, in_channels)) if made else None
+        self.update_second = nn.Parameter(torch.zeros(channels, in_channels)) if made == 2 else None
 
     @abstractmethod
     def reset_parameters(self) -> None:
         """Draws new weights; those of colored updates are zero again."""
-        if self.update_colored is not None:
-            nn.init.zeros_(self.update_colored)
+        for update in filter(lambda each: each is not None, (self.update_colored, self.update_second)):
+            nn.init.zeros_(update)
+
+    def of_colored(self, colored: Tensor, round_: Round, of: Callable[[Tensor, int], Tensor]) -> Tensor:
+        """What `of(states, color)` makes of the states of the colored sources, color by color."""
+        if round_.second is None:
+            return of(colored, 1)
+        return torch.cat([of(x, color) for color, x in enumerate(colored.split(round_.num_of_color), 1)])
 
     def color_update(self, total: Tensor, colored: Tensor, round_: Round) -> Tensor:
         r"""Adds :math:`\mathbf{W}_c \mathbf{h}_v` to the targets that are colored, in place.
@@ -84,12 +94,23 @@ class Operator(nn.Module, ABC):
             return total
         # The state of a colored source is that of at most one target before the round: this finds it without a look at
         # values, so that a step can be recorded. Sources without a target add zero to the first one.
+        if round_.second is not None:
+            return self._color_updates(total, colored, round_)
         none = round_.num_targets
         every = torch.arange(none, device=total.device)
         target = every.new_full((round_.num_sources,), none).scatter_(0, round_.previous, every)[round_.split :]
         there = target < none
         added = linear(colored, self.update_colored) * there.unsqueeze(-1)
         return total.index_add_(0, target.where(there, 0), added.to(total.dtype))
+
+    def _color_updates(self, total: Tensor, colored: Tensor, round_: Round) -> Tensor:
+        """The same with two colors, where the row of a node under one color is the previous one of many targets."""
+        weights = self.update_colored, self.update_second
+        assert weights[0] is not None and weights[1] is not None
+        added = self.of_colored(colored, round_, lambda x, color: linear(x, weights[color - 1]))
+        added = torch.cat([added.new_zeros(1, added.size(1)), added])  # the first one for all other targets
+        place = (round_.previous - (round_.split - 1)).clamp(min=0)
+        return total.add_(added.index_select(0, place).to(total.dtype))
 
     @abstractmethod
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
@@ -122,8 +143,8 @@ class SumOperator(Operator):
         return True
 
     @abstractmethod
-    def message(self, x: Tensor, colored: bool) -> Tensor:
-        """What rows send: `[rows, in_channels]` to `[rows, channels]`."""
+    def message(self, x: Tensor, color: int) -> Tensor:
+        """What rows of a color, 0 if they have none, send: `[rows, in_channels]` to `[rows, channels]`."""
 
     @abstractmethod
     def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
@@ -139,9 +160,10 @@ class SumOperator(Operator):
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """One round in which every target receives all of its messages."""
         plain, colored = round_.split_by_color(x)
-        total = gather_sum(self.message(plain, False), round_.plain, edge_weight=weight)
+        total = gather_sum(self.message(plain, 0), round_.plain, edge_weight=weight)
         if round_.has_color:
-            total = gather_sum(self.message(colored, True), round_.colored, edge_weight=weight, base=total)
+            sent = self.of_colored(colored, round_, self.message)
+            total = gather_sum(sent, round_.colored, edge_weight=weight, base=total)
         return self.conclude(total, x, colored, round_)
 
     def conclude(self, total: Tensor, x: Tensor, colored: Tensor, round_: Round) -> Tensor:
@@ -150,7 +172,7 @@ class SumOperator(Operator):
 
     def plain_round(self, x: Tensor, messages: Messages, weight: Tensor | None) -> PlainRound:
         """Messages and sums of plain rows."""
-        sent = self.message(x, False)
+        sent = self.message(x, 0)
         return PlainRound(x, sent, gather_sum(sent, messages, edge_weight=weight))
 
     def exchanged(
@@ -165,11 +187,11 @@ class SumOperator(Operator):
         (own, colored), exchange = own_states, round_.exchange
         assert exchange is not None and plain.sent is not None
         twin, colored_twin = exchange.twin.split([own.size(0), colored.size(0)])
-        change = self.message(colored, True) - plain.sent.index_select(0, colored_twin)
+        change = self.of_colored(colored, round_, self.message) - plain.sent.index_select(0, colored_twin)
         base = plain.total.index_select(0, exchange.base)
         total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
         if exchange.changes.source.numel():
-            change = _minus_rows(self.message(own, False), plain.sent, twin)
+            change = _minus_rows(self.message(own, 0), plain.sent, twin)
             total = gather_sum(change, exchange.changes, edge_weight=weight, base=total)
         return self.conclude(total, x, colored, round_)
 
@@ -186,8 +208,8 @@ class LinearSumOperator(SumOperator):
     """
 
     @abstractmethod
-    def weight_of(self, colored: bool) -> Tensor:
-        r""":math:`\mathbf{W}_1` or :math:`\mathbf{W}_0`: `[channels, in_channels]`."""
+    def weight_of(self, color: int) -> Tensor:
+        r""":math:`\mathbf{W}_0`, or :math:`\mathbf{W}_1` of the first color, ...: `[channels, in_channels]`."""
 
     @property
     def own_weight(self) -> float:
@@ -198,14 +220,14 @@ class LinearSumOperator(SumOperator):
     def finish(self, total: Tensor) -> Tensor:
         """The result, from sums that have the own state in them."""
 
-    def message(self, x: Tensor, colored: bool) -> Tensor:
+    def message(self, x: Tensor, color: int) -> Tensor:
         """`W h`."""
-        return linear(x, self.weight_of(colored))
+        return linear(x, self.weight_of(color))
 
     def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
         """Adds the own state."""
         if self.own_weight:
-            own = self.message(x.index_select(0, round_.previous), False)
+            own = self.message(x.index_select(0, round_.previous), 0)
             total = torch.add(total, own, alpha=self.own_weight)
         return self.finish(total)
 
@@ -215,7 +237,7 @@ class LinearSumOperator(SumOperator):
 
     def plain_round(self, x: Tensor, messages: Messages, weight: Tensor | None) -> PlainRound:
         """Sums of plain rows; their messages are not needed again."""
-        return PlainRound(x, None, gather_sum(self.message(x, False), messages, edge_weight=weight))
+        return PlainRound(x, None, gather_sum(self.message(x, 0), messages, edge_weight=weight))
 
     def exchanged(
         self, plain: PlainRound, x: Tensor, own_states: Sequence[Tensor], round_: Round, weight: Tensor | None
@@ -229,7 +251,7 @@ class LinearSumOperator(SumOperator):
         (own, colored), exchange = own_states, round_.exchange
         assert exchange is not None
         states = plain.states.index_select(0, exchange.twin[own.size(0) :])
-        change = self.message(colored, True) - self.message(states, False)
+        change = self.of_colored(colored, round_, self.message) - self.message(states, 0)
         if self.own_weight and exchange.arrived.numel() < round_.num_targets:
             return self._with_plain_own_states(plain, x, own_states, round_, exchange, weight, change)
         base = plain.total.index_select(0, exchange.base)
@@ -241,7 +263,7 @@ class LinearSumOperator(SumOperator):
         change = gather_sum(change, exchange.changes, edge_weight=weight)
         if self.own_weight:
             change = torch.add(change, x.index_select(0, round_.previous), alpha=self.own_weight)
-        return self.finish(torch.addmm(total, change, self.weight_of(False).t()))
+        return self.finish(torch.addmm(total, change, self.weight_of(0).t()))
 
     def _with_plain_own_states(
         self,
@@ -257,17 +279,17 @@ class LinearSumOperator(SumOperator):
         (own, colored), arrived, sums = own_states, exchange.arrived, plain.total_with_own
         if sums is None:
             assert exchange.base_row is not None
-            before = self.message(plain.states.index_select(0, exchange.base_row), False)
+            before = self.message(plain.states.index_select(0, exchange.base_row), 0)
             sums = torch.add(plain.total, before, alpha=self.own_weight)
         base = sums.index_select(0, exchange.base)
         total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
         total = self.color_update(total, colored, round_)
         if exchange.changes.source.numel():
             change = _minus_rows(own, plain.states, exchange.twin[: own.size(0)])
-            total = gather_sum(self.message(change, False), exchange.changes, edge_weight=weight, base=total)
+            total = gather_sum(self.message(change, 0), exchange.changes, edge_weight=weight, base=total)
         row = round_.previous.index_select(0, arrived)
         plain_row = exchange.twin.index_select(0, row - exchange.num_plain)
-        change = self.message(x.index_select(0, row) - plain.states.index_select(0, plain_row), False)
+        change = self.message(x.index_select(0, row) - plain.states.index_select(0, plain_row), 0)
         return self.finish(total.index_add(0, arrived, change, alpha=self.own_weight))
 
 

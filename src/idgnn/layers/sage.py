@@ -1,4 +1,4 @@
-"""GraphSAGE with two message functions."""
+"""GraphSAGE with a message function for each color."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class IdentitySAGE(SumOperator):
         self,
         in_channels: int,
         out_channels: int,
-        identity: bool = True,
+        colors: int = 1,
         bias: bool = True,
         aggr: Aggregation = "max",
         color: Color = "message",
@@ -39,14 +39,15 @@ class IdentitySAGE(SumOperator):
             raise ValueError(f"aggr is {aggr!r}, expected 'max', 'mean' or 'sum'.")
         self.aggr = aggr
         self.lin = nn.Linear(in_channels, out_channels)
-        self.lin_colored = nn.Linear(in_channels, out_channels) if identity else None
+        self.lin_colored = nn.Linear(in_channels, out_channels) if colors else None
+        self.lin_second = nn.Linear(in_channels, out_channels) if colors == 2 else None
         self.lin_out = nn.Linear(out_channels + in_channels, out_channels, bias=bias)
-        self.make_update(color, identity, in_channels, out_channels)
+        self.make_update(color, colors, in_channels, out_channels)
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
         super().reset_parameters()
-        for lin in filter(None, (self.lin, self.lin_colored, self.lin_out)):
+        for lin in filter(None, (self.lin, self.lin_colored, self.lin_second, self.lin_out)):
             lin.reset_parameters()
 
     @property
@@ -61,11 +62,11 @@ class IdentitySAGE(SumOperator):
 
     def block_values(self, x: Tensor, blocks: Blocks) -> tuple[Tensor]:
         """The maxima `[blocks, channels]`."""
-        return _maxima(self.message(x, False), blocks)
+        return _maxima(self.message(x, 0), blocks)
 
-    def message(self, x: Tensor, colored: bool) -> Tensor:
+    def message(self, x: Tensor, color: int) -> Tensor:
         """`ReLU(W h + b)`."""
-        return ((colored and self.lin_colored) or self.lin)(x).relu()
+        return ((self.lin, self.lin_colored, self.lin_second)[color] or self.lin)(x).relu()
 
     def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
         """`U [aggregate, h_u]`."""
@@ -78,12 +79,12 @@ class IdentitySAGE(SumOperator):
         if self.sums:
             return super().direct(x, round_, weight)
         plain, colored = round_.split_by_color(x)
-        sent = self.message(plain, False)
+        sent = self.message(plain, 0)
         if round_.blocks is not None:
             sent = torch.cat([sent, *(round_.blocks.known or _maxima(sent, round_.blocks))])
         best = gather_max(sent, round_.plain)
         if round_.has_color:
-            best = gather_max(self.message(colored, True), round_.colored, base=best)
+            best = gather_max(self.of_colored(colored, round_, self.message), round_.colored, base=best)
         return self.conclude(best, x, colored, round_)
 
 

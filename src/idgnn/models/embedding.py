@@ -28,10 +28,12 @@ from idgnn.identity.cycle_features import computed_scale, cycle_features
 from idgnn.identity.queries import Queries, as_queries, as_tensor
 from idgnn.identity.schedule import Blocks, Schedule, TakesBlocks, group_messages, split_round
 from idgnn.identity.schedule_builder import make_schedule
+from idgnn.identity.second_nodes import Reading
+from idgnn.identity.two_colors import all_rows, count_rows, two_color_bounds
 from idgnn.layers.aggregation import gather_sum
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.operator import LinearSumOperator, Operator, PlainRound, SumOperator
-from idgnn.models.inputs import Inputs, of_data
+from idgnn.models.inputs import Inputs, check_one_color, of_data
 from idgnn.models.large_graph import LargeGraph
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ _EDGE_BYTES = 80
 # training graph (K = 3, width 64, one thread) took 4.1 s with 2^26, 5.5 s with 2^28 and 4.6 s with 2^25. Where rows
 # share blocks of messages, every chunk looks them up among all: SAGE and GAT took twice as long or more with 2^26.
 CPU_CHUNK, _CPU_CHUNK_OF_SUMS = 2**28, 2**26
+_TRIPLES = 2**18  # that are listed at a time, unless one answer has more
 _UNITS = {"": 1} | {
     f"{letter}{binary}": (1024 if binary else 1000) ** power
     for power, letter in enumerate("KMGT", 1)
@@ -109,21 +112,31 @@ def embed_by_chunks(
     queries = as_queries(roots, inputs.num_nodes, device)
     if inputs.num_nodes == 0:
         return
-    asked, inverse = torch.unique(queries.color * inputs.num_nodes + queries.node, return_inverse=True)
-    place, ptr = torch.argsort(inverse, stable=True).cpu(), pointers(inverse.sort().values, asked.numel()).cpu()
-    if start == asked.numel():
+    if model.second_nodes is None:
+        check_one_color(roots)
+        asked, inverse = torch.unique(queries.color * inputs.num_nodes + queries.node, return_inverse=True)
+    else:
+        every = queries.node if roots is None else roots.to(device, torch.long)
+        asked, inverse = torch.unique(every, return_inverse=True, dim=-1)
+    size = asked.size(-1)
+    place, ptr = torch.argsort(inverse, stable=True).cpu(), pointers(inverse.sort().values, size).cpu()
+    if start == size:
         return
-    node = (asked % inputs.num_nodes)[start:]
-    different = Queries(node, node if queries.own else (asked // inputs.num_nodes)[start:])
     # States are kept and added up over rounds, in the precision of the weights.
     with torch.no_grad(), evaluating(model), torch.autocast(device.type, enabled=False):
-        unreached = 0
-        for first, last, values, missed in _answers(model, inputs, different, as_bytes(memory, device)):
+        unreached, bound = 0, as_bytes(memory, device)
+        if model.second_nodes is None:
+            node = (asked % inputs.num_nodes)[start:]
+            different = Queries(node, node if queries.own else (asked // inputs.num_nodes)[start:])
+            answers = _answers(model, inputs, different, bound)
+        else:
+            answers = _two_color_answers(model, inputs, asked[..., start:], bound)
+        for first, last, values, missed in answers:
             positions = place[ptr[start + first] : ptr[start + last]]
             number = torch.repeat_interleave(ptr[start + first : start + last + 1].diff())
             finished(positions, values.cpu()[number], start + last)
             unreached += missed
-    warn_unreached(unreached, asked.numel(), model.num_layers or 1, stacklevel=3)
+    warn_unreached(unreached, size, model.num_layers or 1, stacklevel=3)
 
 
 def _answers(
@@ -153,6 +166,56 @@ def _answers(
         if not some.own:
             h = torch.cat([h, model.finish(network.states[-1].index_select(0, some.color))], dim=-1)
         yield first, last, h, 0
+
+
+def _two_color_answers(
+    model: AnyEncoder, inputs: Inputs, roots: Tensor, memory: int
+) -> Iterator[tuple[int, int, Tensor, int]]:
+    """The same for nodes, pairs or triples under two colors: all that is pooled into an answer is in one chunk."""
+    budget, second, size = _Budget(model, inputs, memory), model.second_nodes, roots.size(-1)
+    assert second is not None
+    network = graph = None
+    if model.operator is None:
+        graph = LargeGraph.of_inputs(model, inputs)
+        indexed, num_layers = graph.graph, graph.num_layers
+    else:
+        model = cast("IDGNN", model)
+        read = roots[0] if roots.dim() == 2 and roots.size(0) == 3 else roots.flatten()
+        network = _KeptNetwork(model, inputs, inputs.x, read, budget)
+        indexed, num_layers = network.graph, model.num_layers
+    listed = roots.dim() == 2 and roots.size(0) == 3
+    for begin, end in cut(second.most(indexed, roots), _TRIPLES):
+        asked = second.read(indexed, roots[..., begin:end])
+        rows, between, edges = two_color_bounds(indexed, num_layers, asked.queries)
+        each = budget.cost(rows + 1, between, edges, network is not None and network.keeps_sums)
+        cost = each.new_zeros(asked.num_answers).index_add_(0, asked.owner, each)
+        for first, last in cut(cost, budget.chunk):
+            some = second.read(indexed, roots[..., begin + first : begin + last])
+            if last == first + 1 and float(cost[first]) > budget.room:  # by the bound; it may be less
+                _check_two_colors(indexed, num_layers, some, budget, network is not None and network.keeps_sums)
+            if network is not None:
+                values, missed = network.two_colors(some)
+            else:
+                assert graph is not None
+                values, missed = model.run(graph.prepare_reading(some)), 0
+            yield begin + first, begin + last, values, missed if listed else 0
+    assert end == size
+
+
+def _check_two_colors(graph: IndexedGraph, num_layers: int, asked: Reading, budget: _Budget, sums: bool) -> None:
+    """Refuses an answer whose rows do not fit into the room."""
+    rows, edges = 0, 0
+    for found in count_rows(graph, num_layers, asked.queries, exchange=False):
+        rows, edges = found.rows, found.edges
+    number, room = torch.tensor(float(rows)), budget.room
+    cost = float(budget.cost(number, torch.tensor(float(edges)), torch.tensor(float(edges)), sums))
+    if cost > room:
+        raise TooLargeError(
+            f"one embedding alone has {rows:,} states of its own under two colors and takes about {readable(cost)}, "
+            f"but of the memory that was given {readable(room)} are left for that. Give about "
+            f"{readable(2 * (cost - room))} more (memory=..., --memory). Networks with second='neighbors', one color, "
+            "or fewer layers need less."
+        )
 
 
 def _by_row_graphs(
@@ -211,6 +274,14 @@ class _Budget:
         on_cpu = _CPU_CHUNK_OF_SUMS if operator is not None and operator.sums else CPU_CHUNK
         self.chunk = min(self.room, on_cpu) if inputs.x.device.type == "cpu" else self.room
 
+    def cost(self, rows: Tensor, between: Tensor, edges: Tensor, sums: bool) -> Tensor:
+        """Bytes of chunks with so many rows, edges looked at between them, and edges into them.
+
+        Layers that sum (`sums`) do not receive the messages over all edges into rows again.
+        """
+        cost = rows * self.row + between * self.edge
+        return cost if sums else cost + edges * self.message
+
 
 class _KeptNetwork:
     """A network of our own layers on one graph: the plain states of all nodes, then the rows of some queries at a time.
@@ -238,7 +309,8 @@ class _KeptNetwork:
 
     def chunks(self, queries: Queries) -> Iterator[tuple[int, int]]:
         """Runs of queries, in their order, that fit into the room; refuses one that does not fit alone."""
-        cost = self._cost(*row_bounds(self.graph, self.model.num_layers, queries))
+        bounds = row_bounds(self.graph, self.model.num_layers, queries)
+        cost = self.budget.cost(*bounds, self.keeps_sums)
         for query in (cost > self.budget.room).nonzero().flatten():  # by the bound; what it really costs may be less
             alone = queries.slice(int(query), int(query) + 1)
             self._check(find_cone(self.graph, self.model.num_layers, alone), alone)
@@ -246,13 +318,25 @@ class _KeptNetwork:
 
     def colored(self, queries: Queries) -> tuple[Tensor, int]:
         """Embeddings of nodes under colors, and how many of them no color reaches: those are the plain ones."""
-        cone = find_cone(self.graph, self.model.num_layers, queries)
+        answer, unreached = self._states(find_cone(self.graph, self.model.num_layers, queries), queries)
+        return self.model.finish(answer), unreached
+
+    def two_colors(self, asked: Reading) -> tuple[Tensor, int]:
+        """Embeddings of what is pooled from states under two colors, and how many of these no color reaches."""
+        answer, unreached = self._states(all_rows(self.graph, self.model.num_layers, asked.queries), asked.queries)
+        size = asked.owner.numel()
+        every, none = torch.arange(size, device=asked.owner.device), asked.owner[:0]
+        pool = group_messages(every, asked.owner, none, size, asked.num_answers, gradients=False)
+        return self.model.finish(self.model.pooled(answer, pool)), unreached
+
+    def _states(self, cone: Cone, queries: Queries) -> tuple[Tensor, int]:
+        """The states that answer queries after the last round, and how many of them are plain."""
         _, there = cone.find(queries)
         answer = self.states[-1].index_select(0, queries.node)
         reached = there.nonzero().flatten()
         if reached.numel():
             answer[reached] = self._run(self._schedule(cone, queries.take(reached)))
-        return self.model.finish(answer), there.numel() - reached.numel()
+        return answer, there.numel() - reached.numel()
 
     def _schedule(self, cone: Cone, queries: Queries) -> Schedule:
         return make_schedule(
@@ -361,16 +445,12 @@ class _KeptNetwork:
         kept.total_with_own[nodes] = total
         return operator.finish(total)
 
-    def _cost(self, rows: Tensor, between: Tensor, edges: Tensor) -> Tensor:
-        """Bytes of chunks with so many rows, edges looked at between them, and edges into them."""
-        cost = rows * self.budget.row + between * self.budget.edge
-        return cost if self.keeps_sums else cost + edges * self.budget.message
-
     def _check(self, cone: Cone, query: Queries) -> None:
         rows, node = cone.key.numel(), cone.node
         edges = self.graph.into.degree_of(node).sum()
         between = torch.stack([each.degree_of(node).sum() for each in self.graph.ascending]).sum()
-        cost, room = self._cost(torch.tensor(rows), between, edges), self.budget.room
+        cost = self.budget.cost(torch.tensor(rows), between, edges, self.keeps_sums)
+        room = self.budget.room
         if cost > room:
             raise TooLargeError(
                 f"the embedding of node {int(query.node)} alone has {rows:,} states of its own and takes about "

@@ -9,7 +9,8 @@ from typing import Any, get_args, overload
 from torch import nn
 from torch_geometric.nn import HANConv, HeteroConv, HGTConv, MessagePassing
 
-from idgnn.choices import Color
+from idgnn.choices import Color, Pool, SecondNodesName, check_num_colors, check_pool
+from idgnn.identity.second_nodes import SecondNodes
 from idgnn.models.hetero.identity_aware import HeteroIdentityAwareModel, takes_types
 from idgnn.models.identity_aware_layer import IdentityAwareLayer
 from idgnn.models.identity_aware_model import IdentityAwareModel
@@ -21,12 +22,18 @@ from idgnn.models.wrapping.wrapped import Wrapped
 @overload
 def identity_aware(module: HeteroConv | HGTConv | HANConv) -> HeteroIdentityAwareModel: ...
 @overload
-def identity_aware(module: MessagePassing, *, color: Color = "message") -> IdentityAwareLayer: ...
+def identity_aware(module: MessagePassing, *, color: Color = "message", colors: int = 1) -> IdentityAwareLayer: ...
 @overload
 def identity_aware(
     module: nn.Module,
     *,
     color: Color = "message",
+    colors: int = 1,
+    second: SecondNodesName = "neighbors",
+    radius: int = 2,
+    pool: Pool = "sum",
+    with_self: bool = False,
+    directed: bool = False,
     per_node: Iterable[str] = (),
     per_edge: Iterable[str] = (),
     shared: Iterable[str] = (),
@@ -35,6 +42,12 @@ def identity_aware(
     module: nn.Module,
     *,
     color: Color = "message",
+    colors: int = 1,
+    second: SecondNodesName = "neighbors",
+    radius: int = 2,
+    pool: Pool = "sum",
+    with_self: bool = False,
+    directed: bool = False,
     per_node: Iterable[str] = (),
     per_edge: Iterable[str] = (),
     shared: Iterable[str] = (),
@@ -57,6 +70,14 @@ def identity_aware(
         color: `"message"` colors messages alone, as in the paper. With `"message+update"` the colored row also adds a
             linear map of its input, zero at first, to what the layer returns for it: then it differs from its twins,
             which messages alone do not tell apart.
+        colors: With 2, each layer gets a third message function, for nodes of a second color, and a model embeds a
+            node by a pool over its states with second nodes, as :class:`idgnn.IDGNN` does but without an MLP.
+        second: The second nodes of a node, for models with two colors; it, `radius`, `pool`, `with_self` and
+            `directed` are those of :class:`idgnn.IDGNN`.
+        radius: The radius of the ball.
+        pool: `"sum"`, `"mean"` or `"max"`.
+        with_self: Whether the state of a node under the first color alone is pooled besides.
+        directed: Whether two colors tell the pair (u, v) from (v, u).
         per_node: The names of arguments of a model that have a row for each node. Like `per_edge` and `shared` it is
             needed only where this can be decided neither by PyG's names (`x`, `batch`, `edge_attr`, ...) nor by trying
             it out at the first call.
@@ -88,6 +109,9 @@ def identity_aware(
         )
     if color not in get_args(Color):
         raise ValueError(f"color is {color!r}, expected one of {', '.join(map(repr, get_args(Color)))}.")
+    check_num_colors(colors)
+    check_pool(pool)
+    second_nodes = SecondNodes(second, radius, with_self, directed)
     check_takeable(module)
     if takes_types(module):
         if any((tuple(per_node), tuple(per_edge), tuple(shared))):
@@ -96,6 +120,8 @@ def identity_aware(
             )
         if color != "message":
             raise ValueError(f"color={color!r} is for models of one node type, expected 'message' here.")
+        if colors != 1:
+            raise ValueError("colors=2 is for models of one node type; here a query has one color.")
         return HeteroIdentityAwareModel(module)
     roles: tuple[tuple[ArgumentRole, Iterable[str]], ...] = ("node", per_node), ("edge", per_edge), ("shared", shared)
     said: dict[str, ArgumentRole] = {}
@@ -107,10 +133,10 @@ def identity_aware(
                 )
     if not isinstance(module, MessagePassing):
         _check_names(module, said)
-        return IdentityAwareModel(module, said, color)
+        return IdentityAwareModel(module, said, color, second_nodes if colors == 2 else None, pool)
     if said:
         raise ValueError("per_node, per_edge and shared are for models; the arguments of a layer are given per row.")
-    return IdentityAwareLayer(module, color)
+    return IdentityAwareLayer(module, color, colors)
 
 
 def _check_names(module: nn.Module, said: dict[str, ArgumentRole]) -> None:

@@ -19,7 +19,7 @@ class IdentityAwareLayer(Wrapped):
     """One round of heterogeneous message passing (Eq. 3) by a PyG layer. Made by :func:`idgnn.identity_aware`.
 
     Called as the layer itself, with `colored` besides, which says for each row of `x` whether its messages are
-    colored. Without it, or with no row colored, the output is that of the layer, bit for bit.
+    colored; if it was made with two colors, which color 0, 1 or 2 they have. Without it, or with no row colored, the output is that of the layer, bit for bit.
 
     Example:
         >>> import torch
@@ -31,10 +31,10 @@ class IdentityAwareLayer(Wrapped):
         torch.Size([3, 4])
     """
 
-    def __init__(self, layer: MessagePassing, color: Color = "message") -> None:
+    def __init__(self, layer: MessagePassing, color: Color = "message", colors: int = 1) -> None:
         super().__init__()
         self.module = copied(layer)
-        self.color = ColorMap(source_channels(layer), like=layer, color=color)
+        self.color = ColorMap(source_channels(layer), like=layer, color=color, colors=colors)
         self._calls = Calls()
         self._hooks = LayerHooks("", self.color, self._calls)
         self._hooks.install(self.module)

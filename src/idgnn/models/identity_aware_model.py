@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+from torch.utils._pytree import tree_map
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
-from idgnn.choices import Color
-from idgnn.identity.identity_graph import IdentityGraph, identity_graph
+from idgnn.choices import Color, Pool
+from idgnn.identity.adjacency import IndexedGraph
+from idgnn.identity.cost import keep_freed_memory
+from idgnn.identity.identity_graph import IdentityGraph, identity_graph, identity_graph_of
 from idgnn.identity.kept import Kept
 from idgnn.identity.row_graph import RowGraph
+from idgnn.identity.schedule import Messages, group_messages
+from idgnn.identity.second_nodes import SecondNodes
 from idgnn.layers.eager import eager
-from idgnn.models.inputs import Inputs, given
+from idgnn.models.inputs import Inputs, check_one_color, given
+from idgnn.models.planner import pooled
+from idgnn.models.pooling import pool_states
 from idgnn.models.prepared import Prepared
 from idgnn.models.wrapping.arguments import ModelCall, rows_of
 from idgnn.models.wrapping.calls import Calls, ColoredRows, Context
@@ -41,7 +49,8 @@ class IdentityAwareModel(Wrapped):
     takes
 
     * `queries`: node ids `[num_queries]`, or pairs `[2, num_queries]` for the conditional embeddings of `queries[0]`
-      when `queries[1]` is colored;
+      when `queries[1]` is colored; with two colors pairs whose ends are both colored and read, or triples
+      `[3, num_queries]` for `queries[0]` when `queries[1]` has the first color and `queries[2]` the second;
     * `graph`: the identity graph of `edge_index`, if it was built before (:func:`idgnn.identity_graph`). Then the
       arguments may be those of the original graph or those of the identity graph, `model(batch.x, batch.edge_index,
       graph=batch)`;
@@ -51,7 +60,8 @@ class IdentityAwareModel(Wrapped):
     What has one row per node or edge among the arguments is carried over to the identity graph. If the model is a
     chain of layers that take `(x_source, x_target)`, each round computes only the rows that matter. In training,
     BatchNorm takes its statistics over the rows that are computed; in evaluation mode the result is exact.
-    torch.compile leaves it as it is: it runs, and does not get faster.
+    torch.compile leaves it as it is: it runs, and does not get faster. Training on a CPU lets the C library keep freed
+    memory, as :class:`idgnn.RootLoader` does.
 
     To train from the start on graphs without features, where all rows begin equal, let the color make a difference at
     once: `nn.init.normal_(p, std=0.1)` for each `p` of `colors.parameters()`.
@@ -68,14 +78,24 @@ class IdentityAwareModel(Wrapped):
         torch.Size([2, 4])
     """
 
-    def __init__(self, module: nn.Module, said: dict[str, ArgumentRole], color: Color = "message") -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        said: dict[str, ArgumentRole],
+        color: Color = "message",
+        second: SecondNodes | None = None,
+        pool: Pool = "sum",
+    ) -> None:
         super().__init__()
+        self.second_nodes = second  # how nodes and pairs are read with two colors; None: there is one
+        self.pool: Pool = pool
         self.module = copied(module)
         self.colors = nn.Module()
         self._calls = Calls()
         self._hooks: dict[str, LayerHooks] = {}
         for name, layer in self._layers().items():
-            colored = ColorMap(source_channels(layer), like=layer, color=color)
+            num_colors = 1 if second is None else 2
+            colored = ColorMap(source_channels(layer), like=layer, color=color, colors=num_colors)
             hold(self.colors, name, colored)
             self._hooks[name] = LayerHooks(name, colored, self._calls)
             self._hooks[name].install(layer)
@@ -127,8 +147,14 @@ class IdentityAwareModel(Wrapped):
         inputs = given(x, edge_index, edge_attr, edge_weight)
         self.check_layers(inputs)
         data = Data(edge_index=inputs.edge_index, num_nodes=inputs.num_nodes)
-        rows = RowGraph.of(identity_graph(data, self._num_layers or 1, queries))
-        return Prepared(inputs.x, edge_weight, edge_attr, rows, None)
+        if self.second_nodes is None:
+            check_one_color(queries)
+            rows = RowGraph.of(identity_graph(data, self._num_layers or 1, queries))
+            return Prepared(inputs.x, edge_weight, edge_attr, rows, None)
+        reading = self.second_nodes.read(IndexedGraph(inputs.edge_index, inputs.num_nodes), queries)
+        graph = identity_graph_of(data, self._num_layers or 1, reading.queries, warn=False)
+        rows, pool = pooled(RowGraph.of(graph), reading.owner, reading.num_answers)
+        return Prepared(inputs.x, edge_weight, edge_attr, rows, None, pool=pool)
 
     def run(self, ready: Prepared) -> Tensor:
         """As :meth:`idgnn.IDGNN.run`: embeds what :meth:`prepare`, or a :class:`idgnn.RootLoader`, made ready."""
@@ -140,9 +166,15 @@ class IdentityAwareModel(Wrapped):
         x = ready.x.index_select(0, rows.node)
         out = self.run_rows(x, rows.edge_index, colored=rows.colored, **options)
         h = rows_of(out, rows.node.numel(), rows.query_row, type(self.module).__name__)
+        if ready.pool is not None:
+            return self.pooled(h, ready.pool)
         if ready.read is None:
             return h
         return torch.cat([h.index_select(0, ready.read.node), h.index_select(0, ready.read.color)], dim=-1)
+
+    def pooled(self, h: Any, pool: Messages) -> Any:
+        """The embeddings of queries, from the states under two colors that are pooled into each."""
+        return tree_map(lambda leaf: pool_states(leaf, pool, self.pool) if isinstance(leaf, Tensor) else leaf, h)
 
     def embed(
         self,
@@ -188,6 +220,8 @@ class IdentityAwareModel(Wrapped):
             return self.run_call(call, colored)
         plain = call if graph is None else original_call(call, graph, self.roles)
         plain.check()
+        if call.x.device.type == "cpu" and self.training and torch.is_grad_enabled():
+            keep_freed_memory()
         try:
             num_layers, rounds = self._prepare(plain)
             plan = self._plan(plain, queries, graph, num_layers, rounds)
@@ -200,7 +234,8 @@ class IdentityAwareModel(Wrapped):
                 self.module(*plain.args, **plain.kwargs)
             check_no_rows_of_nodes(self.module, plain.num_nodes, error)
             raise
-        return rows_of(output, plan.num_outputs, plan.answer, type(self.module).__name__)
+        h = rows_of(output, plan.num_outputs, plan.answer, type(self.module).__name__)
+        return h if plan.pool is None else self.pooled(h, plan.pool)
 
     def run_rows(self, *args: Any, colored: Tensor, **kwargs: Any) -> Any:
         """The model on the rows of any graph, those that `colored` `[rows]` names colored; returns all rows."""
@@ -259,9 +294,18 @@ class IdentityAwareModel(Wrapped):
 
         def build() -> Plan:
             plain = Data(edge_index=call.edge_index, num_nodes=call.num_nodes)
-            return make(identity_graph(plain, num_layers=num_layers, queries=queries))
+            if self.second_nodes is None:
+                check_one_color(queries)
+                return make(identity_graph(plain, num_layers=num_layers, queries=queries))
+            reading = self.second_nodes.read(IndexedGraph(call.edge_index.long(), call.num_nodes), queries)
+            plan = make(identity_graph_of(plain, num_layers, reading.queries, warn=False))
+            size, none = reading.owner.numel(), reading.owner[:0]
+            every = torch.arange(size, device=none.device)
+            return replace(plan, pool=group_messages(every, reading.owner, none, size, reading.num_answers))
 
         if graph is not None:
+            if graph.colored.dtype != torch.bool and self.second_nodes is None:
+                raise ValueError("the identity graph has two colors, but the model has one. Make it with colors=2.")
             built_for = int(torch.as_tensor(graph.num_layers).min())  # a batch holds one number for each of its graphs
             if built_for < num_layers:
                 raise ValueError(

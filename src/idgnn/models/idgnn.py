@@ -13,13 +13,25 @@ from torch.nn.functional import normalize as l2_normalize
 from torch_geometric.data import Data
 from torch_geometric.nn import BatchNorm
 
-from idgnn.choices import Aggregation, Color, ConvName, CycleScale, EdgeInput, Identity
+from idgnn.choices import (
+    Aggregation,
+    Color,
+    ConvName,
+    CycleScale,
+    EdgeInput,
+    Identity,
+    Pool,
+    SecondNodesName,
+    check_num_colors,
+    check_pool,
+)
 from idgnn.identity.checks import check_num_layers, check_rows, check_states, check_whole
 from idgnn.identity.cycle_features import check_scale, computed_scale, cycle_features, log_counts
 from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.queries import as_queries
 from idgnn.identity.row_graph import RowGraph
-from idgnn.identity.schedule import Schedule
+from idgnn.identity.schedule import Messages, Schedule
+from idgnn.identity.second_nodes import SecondNodes
 from idgnn.layers.eager import eager
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.norm_relu import norm_relu
@@ -28,8 +40,9 @@ from idgnn.models.count_scale import CountScale
 from idgnn.models.foreign import check_exact, find_widths
 from idgnn.models.identity_aware import identity_aware
 from idgnn.models.identity_aware_layer import IdentityAwareLayer
-from idgnn.models.inputs import Inputs, check_batch, given, given_with
+from idgnn.models.inputs import Inputs, check_batch, check_one_color, given, given_with
 from idgnn.models.planner import Engine, Planner, check_engine
+from idgnn.models.pooling import pool_states
 from idgnn.models.prepared import Prepared
 from idgnn.models.saving import Saved
 from idgnn.models.settings import EncoderConfig, check_dropout
@@ -52,6 +65,16 @@ class IDGNN(Saved, nn.Module):
             `"none"`: the plain GNN.
         color: What has second weights in `"full"`: `"message"`, as in Eq. 3, or `"message+update"`
             (:class:`idgnn.IdentityConv`).
+        colors: With 2, a query colors two nodes, each with weights of its own. The embedding of a node `v` is then a
+            pool over second nodes `w` of an MLP of its state when `v` has the first color and `w` the second. Of a
+            pair both ends are colored and read, and their two states are pooled.
+        second: The second nodes of a node: `"neighbors"` in either direction, `"ball"`, the nodes within `radius` steps
+            in either direction, or `"all"` that it is connected with. A node without any has the first color alone.
+        radius: The radius of the ball.
+        pool: `"sum"`, `"mean"` or `"max"`.
+        with_self: Whether the state of `v` under the first color alone is pooled besides.
+        directed: Whether two colors tell the pair (u, v) from (v, u): `u` then has the first color in both readings.
+            Otherwise each end has the first color where it is read.
         cycle_length: How many counts `"fast"` adds to the features.
         cycle_scale: Their scale: `"standardized"`, logarithms standardized over the training graphs
             (:meth:`fit_cycle_scale`), `"log"`, `"counts"` or `"walk"`.
@@ -71,6 +94,9 @@ class IDGNN(Saved, nn.Module):
         torch.Size([4, 4])
         >>> model(torch.ones(4, 1), square, queries=torch.tensor([[0, 0], [1, 2]])).shape  # h_{u|v} of two pairs
         torch.Size([2, 4])
+        >>> model = IDGNN(in_channels=1, hidden_channels=16, out_channels=4, conv="gin", colors=2, second="neighbors")
+        >>> model(torch.ones(4, 1), square).shape  # each node, pooled over its two neighbors
+        torch.Size([4, 4])
     """
 
     def __init__(
@@ -83,6 +109,12 @@ class IDGNN(Saved, nn.Module):
         identity: Identity = EncoderConfig.identity,
         *,
         color: Color = EncoderConfig.color,
+        colors: int = EncoderConfig.colors,
+        second: SecondNodesName = EncoderConfig.second,
+        radius: int = EncoderConfig.radius,
+        pool: Pool = EncoderConfig.pool,
+        with_self: bool = EncoderConfig.with_self,
+        directed: bool = EncoderConfig.directed,
         cycle_length: int = EncoderConfig.cycle_length,
         cycle_scale: CycleScale = EncoderConfig.cycle_scale,
         dropout: float = EncoderConfig.dropout,
@@ -100,6 +132,12 @@ class IDGNN(Saved, nn.Module):
             conv=conv,
             identity=identity,
             color=color,
+            colors=colors,
+            second=second,
+            radius=radius,
+            pool=pool,
+            with_self=with_self,
+            directed=directed,
             cycle_length=cycle_length,
             cycle_scale=cycle_scale,
             dropout=dropout,
@@ -110,6 +148,9 @@ class IDGNN(Saved, nn.Module):
         )
         if identity not in get_args(Identity):
             raise ValueError(f"identity is {identity!r}, expected one of {', '.join(get_args(Identity))}.")
+        check_num_colors(colors, identity)
+        check_pool(pool)
+        second_nodes = SecondNodes(second, radius, with_self, directed)
         check_num_layers(num_layers)
         check_scale(cycle_scale)
         check_dropout(dropout)
@@ -125,6 +166,9 @@ class IDGNN(Saved, nn.Module):
             )
         self.in_channels, self.out_channels = in_channels, out_channels
         self.num_layers, self.identity, self.normalize = num_layers, identity, normalize
+        self.colors = colors
+        self.pool: Pool = pool
+        self.second_nodes = second_nodes if colors == 2 else None
         self.cycle_length: int = cycle_length
         self.cycle_scale: CycleScale = cycle_scale
         self.dropout = dropout
@@ -135,7 +179,7 @@ class IDGNN(Saved, nn.Module):
                 made = conv(hidden_channels, hidden_channels)
                 if not full:
                     return made
-                aware = identity_aware(made, color=color)
+                aware = identity_aware(made, color=color, colors=colors)
                 if isinstance(aware, IdentityAwareLayer):
                     none = torch.empty(0, hidden_channels)  # a layer that does not tell its width gets it here
                     aware.color(none)
@@ -150,6 +194,7 @@ class IDGNN(Saved, nn.Module):
                 hidden_channels,
                 hidden_channels,
                 identity=full,
+                colors=colors,
                 color=color,
                 bias=False,
                 aggr=aggr,
@@ -162,10 +207,14 @@ class IDGNN(Saved, nn.Module):
         self.lin_in = nn.Linear(in_channels + added, hidden_channels)
         self.convs = nn.ModuleList(layer() for _ in range(num_layers))
         self.norms = nn.ModuleList(BatchNorm(hidden_channels, allow_single_element=True) for _ in range(num_layers))
+        self.before_pool = None
+        if colors == 2:
+            hidden = nn.Linear(hidden_channels, hidden_channels)
+            self.before_pool = nn.Sequential(hidden, nn.ReLU(), nn.Linear(hidden_channels, hidden_channels))
         self.lin_out = nn.Identity() if out_channels is None else nn.Linear(hidden_channels, out_channels)
         self._fitted = False  # whether the counts are known to be standardized, without a look at the device
         self._checked = False  # whether layers that are not ours have been looked at
-        self._planner = Planner(num_layers)
+        self._planner = Planner(num_layers, self.second_nodes)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -222,9 +271,11 @@ class IDGNN(Saved, nn.Module):
             edge_weight: `[num_edges]`, for layers that take it.
             batch: The graph of each node `[num_nodes]`; only checked, since graphs of a batch share no edges.
             queries: `None` for all nodes, nodes `[num_queries]`, or pairs `[2, num_queries]` of a node that is read
-                and a node that is colored.
+                and a node that is colored. With two colors both ends of a pair are, and triples `[3, num_queries]`
+                of a node that is read and the nodes of the first and the second color are read one by one.
             graph: The identity graph, built before by :func:`idgnn.identity_graph`. It holds the queries. Then `x` and
-                `edge_index` may be those of the original graph or its own.
+                `edge_index` may be those of the original graph or its own. With two colors each of its queries is read
+                by itself.
             counts: The features that `"fast"` adds `[num_nodes, cycle_length]`, if they are at hand already; with
                 `cycle_scale="standardized"` on the scale `"log"`.
             engine: How `"full"` is computed, in evaluation mode with the same result: `"trimmed"`, the rows of the
@@ -260,6 +311,10 @@ class IDGNN(Saved, nn.Module):
             h, answer = self._run_schedule(h, ready, ready.plan), ready.plan.answer
         else:
             h, answer = self._run_rows(h, ready, ready.plan), ready.plan.query_row
+        if ready.pool is not None:  # then each row answers once, in order, and padding in none
+            padded = isinstance(ready.plan, Schedule) and ready.plan.rounds[-1].real is not None
+            h = h if answer.numel() == h.size(0) and not padded else h.index_select(0, answer)
+            return self.finish(self.pooled(h, ready.pool))
         repeated = answer.numel() > h.size(0)  # then the same rows answer several queries
         h = h if repeated else h.index_select(0, answer)
         h = self.finish(h)
@@ -268,6 +323,11 @@ class IDGNN(Saved, nn.Module):
             return h
         node = h.index_select(0, ready.read.node)
         return node if ready.read.own else torch.cat([node, h.index_select(0, ready.read.color)], dim=-1)
+
+    def pooled(self, h: Tensor, pool: Messages) -> Tensor:
+        """The embeddings before the last layer, from the states under two colors that are pooled into each."""
+        assert self.before_pool is not None
+        return pool_states(self.before_pool(h), pool, self.pool)
 
     def start(self, x: Tensor) -> Tensor:
         """The states before the first round."""
@@ -378,7 +438,11 @@ class IDGNN(Saved, nn.Module):
         check_states(inputs.x, self.in_channels, self.dtype, "model")
         operator, weight = self.operator, inputs.edge_weight
         check_engine(engine, operator)
-        if self.identity == "full":
+        pool = None
+        if self.colors == 2:
+            plan, pool = self._planner.two_colors(inputs, operator, queries, graph, engine)
+        elif self.identity == "full":
+            check_one_color(queries)
             plan = self._planner.full(inputs, operator, queries, graph, engine)
         else:
             plan = self._planner.plain(inputs, operator)
@@ -388,7 +452,7 @@ class IDGNN(Saved, nn.Module):
         read = None
         if self.identity != "full" and queries is not None:
             read = as_queries(queries, inputs.num_nodes, inputs.x.device)
-        return Prepared(self._with_counts(inputs, counts), weight, inputs.edge_attr, plan, read)
+        return Prepared(self._with_counts(inputs, counts), weight, inputs.edge_attr, plan, read, pool=pool)
 
     def check_layers(self, inputs: Inputs) -> None:
         """Refuses edge inputs that the layers cannot take, and layers that an identity graph is not exact for."""

@@ -99,6 +99,15 @@ def check_batch(batch: Any, edge_index: Tensor, num_nodes: int) -> None:
         )
 
 
+def check_one_color(queries: Any) -> None:
+    """Refuses queries that color two nodes of a model that has one color."""
+    if isinstance(queries, Tensor) and queries.dim() == 2 and queries.size(0) == 3:
+        raise ValueError(
+            f"queries have shape {list(queries.shape)}: read, first color and second color; but the model has one "
+            "color, expected nodes [num_queries] or pairs [2, num_queries]. Make it with colors=2."
+        )
+
+
 def _edges(graph: IdentityGraph, values: Tensor, name: str) -> Tensor:
     check_rows(values, name, "[num_edges, ...]")
     values = _original(values, graph.plain_edge, graph.num_edges, name, "edge")

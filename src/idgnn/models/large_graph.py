@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
@@ -12,15 +11,17 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from idgnn.identity.adjacency import IndexedGraph, distinct
-from idgnn.identity.cone import ConeTable, UnreachedColorWarning, row_bounds
+from idgnn.identity.cone import ConeTable, row_bounds
 from idgnn.identity.cost import check_room, free_memory
-from idgnn.identity.identity_graph import identity_graph
+from idgnn.identity.identity_graph import identity_graph_of
 from idgnn.identity.neighborhood import Caps, neighborhood
 from idgnn.identity.queries import Queries, as_queries
 from idgnn.identity.row_graph import RowGraph
 from idgnn.identity.schedule import Schedule, TakesBlocks, used_edges
 from idgnn.identity.schedule_builder import make_schedule, plain_schedule
-from idgnn.models.inputs import Inputs, of_data
+from idgnn.identity.second_nodes import Reading
+from idgnn.models.inputs import Inputs, check_one_color, of_data
+from idgnn.models.planner import pooled
 from idgnn.models.prepared import Prepared
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class LargeGraph:
 
     def _set_up(self, model: AnyEncoder, inputs: Inputs, roots: Tensor | None) -> None:
         operator, edge_index, self.num_nodes = model.operator, inputs.edge_index, inputs.num_nodes
-        self.num_layers, self.identity = model.num_layers or 1, model.identity
+        self.num_layers, self.identity, self.second = model.num_layers or 1, model.identity, model.second_nodes
         self.named = operator is not None
         self.edge_index, self.edge_attr, self.weight = edge_index, inputs.edge_attr, inputs.edge_weight
         self.self_loops, self.sums, self.by_source = False, False, True
@@ -80,7 +81,8 @@ class LargeGraph:
             model.fit_if_needed(counts)
             self.x = torch.cat([self.x, counts.to(self.x)], dim=-1)
         self.table = None
-        if roots is not None and roots.dim() == 1 and self.named and self.identity == "full" and roots.numel():
+        kept = self.named and self.identity == "full" and self.second is None
+        if roots is not None and roots.dim() == 1 and kept and roots.numel():
             colors = torch.unique(roots)
             rows, between, _ = row_bounds(self.graph, self.num_layers, Queries(colors, colors))
             size = float(rows.sum()) * _ROW_BYTES + float(between.sum()) * _CHANGE_BYTES
@@ -88,14 +90,25 @@ class LargeGraph:
                 self.table = ConeTable(self.graph, self.num_layers, colors)
 
     def prepare(self, queries: Tensor, fanout: Sequence[int] = (), seed: int = 0) -> Prepared:
-        """What the network runs on to answer nodes `[num_queries]` or pairs `[2, num_queries]`.
+        """What the network runs on to answer nodes `[num_queries]` or pairs `[2, num_queries]`, or triples of two colors.
 
         Without `fanout` the answers in evaluation mode are those on the whole graph. With it the network sees at most
         so many in-neighbors of each node per hop, drawn with the seed. The degrees are those of the whole graph, and
         where GCN weighs messages, each of those that were drawn counts for as many as were not, so that sums are right
         on average.
         """
-        asked = as_queries(queries, self.num_nodes, self.x.device)
+        if self.second is None:
+            check_one_color(queries)
+            return self._prepared(as_queries(queries, self.num_nodes, self.x.device), fanout, seed)
+        return self.prepare_reading(self.second.read(self.graph, queries), fanout, seed)
+
+    def prepare_reading(self, reading: Reading, fanout: Sequence[int] = (), seed: int = 0) -> Prepared:
+        """The same for queries with two colors that are pooled."""
+        ready = self._prepared(reading.queries, fanout, seed)
+        plan, pool = pooled(ready.plan, reading.owner, reading.num_answers)
+        return replace(ready, plan=plan, pool=pool)
+
+    def _prepared(self, asked: Queries, fanout: Sequence[int], seed: int) -> Prepared:
         if not self.named:
             if fanout:
                 raise ValueError("fanout is for the named layers (conv='gcn', ...). Leave it out.")
@@ -125,12 +138,12 @@ class LargeGraph:
         near = neighborhood(self.graph.into, asked.node, self.num_layers + 1)
         local, size = near.edge_index, near.node.numel()
         answer, color = near.number(asked.node), near.number(asked.color)
-        rows, inside = RowGraph.of_nodes(local, size), (color >= 0).nonzero().flatten()
+        second = None if asked.second is None else near.number(asked.second)
+        rows, there = RowGraph.of_nodes(local, size), color >= 0
+        inside = (there if second is None else there | (second >= 0)).nonzero().flatten()
         if inside.numel():
-            pairs = torch.stack([answer, color]).index_select(1, inside)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UnreachedColorWarning)
-                graph = identity_graph(Data(edge_index=local, num_nodes=size), self.num_layers, pairs)
+            some = Queries(answer, color, second).take(inside)
+            graph = identity_graph_of(Data(edge_index=local, num_nodes=size), self.num_layers, some, warn=False)
             rows, answer = RowGraph.of(graph), answer.index_copy(0, inside, graph.query_row)
         weight = None if self.weight is None else self.weight.index_select(0, near.edge)
         edge_attr = None if self.edge_attr is None else self.edge_attr.index_select(0, near.edge)
@@ -164,7 +177,8 @@ class LargeGraph:
         read = asked.node if self.identity == "full" or asked.own else torch.cat([asked.node, asked.color])
         near = neighborhood(self.graph.into, read, self.num_layers, caps)
         node = near.number(asked.node)
-        numbered = Queries(node, node if asked.own else near.number(asked.color))  # -1: a color outside
+        second = None if asked.second is None else near.number(asked.second)
+        numbered = Queries(node, node if asked.own else near.number(asked.color), second)  # -1: a color outside
         schedule, places = self._schedule(near.graph(), numbered, None)
         weight = None if self.weight is None else self.weight.index_select(0, near.edge)
         if weight is not None:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from idgnn.identity.adjacency import IndexedGraph
-from idgnn.identity.cone import cones, join, warn_unreached
+from idgnn.identity.adjacency import IndexedGraph, distinct
+from idgnn.identity.cone import warn_unreached
 from idgnn.identity.cost import check_schedule_fits
 from idgnn.identity.ego import ego_networks
-from idgnn.identity.identity_graph import IdentityGraph, identity_graph
+from idgnn.identity.identity_graph import IdentityGraph, identity_graph_of
 from idgnn.identity.kept import Kept
 from idgnn.identity.queries import as_queries
 from idgnn.identity.row_graph import RowGraph, trimmed, whole
-from idgnn.identity.schedule import Schedule
+from idgnn.identity.schedule import Messages, Schedule, group_messages
 from idgnn.identity.schedule_builder import make_schedule
+from idgnn.identity.second_nodes import Reading, SecondNodes
+from idgnn.identity.two_colors import all_rows
 from idgnn.layers.operator import Operator
 from idgnn.models.inputs import Inputs
 
@@ -30,10 +33,11 @@ class Planner:
 
     Args:
         num_layers: The number of rounds.
+        second: How nodes and pairs are read with two colors; `None`: there is one color.
     """
 
-    def __init__(self, num_layers: int) -> None:
-        self.num_layers = num_layers
+    def __init__(self, num_layers: int, second: SecondNodes | None = None) -> None:
+        self.num_layers, self.second = num_layers, second
         self.kept = Kept()
 
     def plain(self, inputs: Inputs, operator: Operator | None) -> Plan:
@@ -69,26 +73,63 @@ class Planner:
         key = (engine, inputs.num_nodes)
         return self.kept.get(inputs.edge_index, key, lambda: self._build(inputs, operator, None, engine))
 
-    def _build(self, inputs: Inputs, operator: Operator | None, queries: Tensor | None, engine: Engine | None) -> Plan:
+    def two_colors(
+        self,
+        inputs: Inputs,
+        operator: Operator | None,
+        queries: Tensor | None,
+        graph: IdentityGraph | None,
+        engine: Engine | None,
+    ) -> tuple[Plan, Messages]:
+        """For two colors: the rows, and from their answers to the queries that these are pooled into."""
+        if graph is not None:
+            plan = self.full(inputs, operator, queries, graph, engine)
+            every = torch.arange(graph.query_row.numel(), device=graph.query_row.device)
+            return pooled(plan, every, every.numel())
+
+        def build() -> tuple[Plan, Messages]:
+            assert self.second is not None
+            reading = self.second.read(self._indexed(inputs, operator), queries)
+            listed = queries is not None and queries.dim() == 2 and queries.size(0) == 3
+            plan = self._build(inputs, operator, triples_of(reading), engine, warn=listed)
+            return pooled(plan, reading.owner, reading.num_answers)
+
+        if queries is not None:
+            return build()
+        return self.kept.get(inputs.edge_index, ("two colors", engine, inputs.num_nodes), build)
+
+    def _indexed(self, inputs: Inputs, operator: Operator | None) -> IndexedGraph:
+        loops = operator is not None and operator.self_loops
+        return self.kept.get(
+            inputs.edge_index,
+            ("indexed", inputs.num_nodes, loops),
+            lambda: IndexedGraph(inputs.edge_index, inputs.num_nodes, loops),
+        )
+
+    def _build(
+        self,
+        inputs: Inputs,
+        operator: Operator | None,
+        queries: Tensor | None,
+        engine: Engine | None,
+        warn: bool = True,
+    ) -> Plan:
         data = Data(edge_index=inputs.edge_index, num_nodes=inputs.num_nodes)
         if engine == "ego":
             # Layers that are not ours take degrees from the rows they see: one hop more makes them right.
             rows = ego_networks(data, self.num_layers + (operator is None), queries)
             return rows if operator is None else whole(rows, self.num_layers, _loop(inputs, operator))
-        if engine == "graph" or operator is None:
-            graph = identity_graph(data, self.num_layers, queries)
-            return RowGraph.of(graph) if operator is None else self._of_identity_graph(graph, inputs, operator, engine)
-        indexed = self.kept.get(
-            inputs.edge_index,
-            ("indexed", inputs.num_nodes),
-            lambda: IndexedGraph(inputs.edge_index, inputs.num_nodes, operator.self_loops),
-        )
-        exchange = None if operator.sums and engine is None else engine == "exchange"
         asked = as_queries(queries, inputs.num_nodes, inputs.x.device)
+        if engine == "graph" or operator is None:
+            graph = identity_graph_of(data, self.num_layers, asked, warn)
+            return RowGraph.of(graph) if operator is None else self._of_identity_graph(graph, inputs, operator, engine)
+        indexed = self._indexed(inputs, operator)
+        exchange = None if operator.sums and engine is None else engine == "exchange"
         check_schedule_fits(indexed, self.num_layers, asked, exchange is not False)
-        cone = join(cones(indexed, self.num_layers, asked))
-        unreached = int((~cone.find(asked)[1]).sum())
-        warn_unreached(unreached, asked.node.numel(), self.num_layers, stacklevel=5)
+        cone = all_rows(indexed, self.num_layers, asked)
+        if warn:
+            unreached = int((~cone.find(asked)[1]).sum())
+            warn_unreached(unreached, asked.node.numel(), self.num_layers, stacklevel=5)
         return make_schedule(indexed, asked, self.num_layers, exchange=exchange, cone=cone)
 
     def _of_identity_graph(
@@ -105,12 +146,33 @@ class Planner:
             )
         if engine in ("ego", "exchange"):
             raise ValueError(f"engine={engine!r} makes rows of its own. Leave graph out and pass queries.")
+        two = graph.colored.dtype != torch.bool
+        if two and self.second is None:
+            raise ValueError("the identity graph has two colors, but the model has one. Make it with colors=2.")
         built_for = int(torch.as_tensor(graph.num_layers).min())  # a batch holds one number for each of its graphs
         if built_for < self.num_layers:
             raise ValueError(
                 f"the identity graph was built for {built_for} rounds, but the model has {self.num_layers} layers. "
                 f"Build it with identity_graph(data, num_layers={self.num_layers})."
             )
+
+
+def triples_of(reading: Reading) -> Tensor:
+    """Read, first color and second color of each query `[3, queries]`; the first one twice where there is no second."""
+    asked = reading.queries
+    assert asked.second is not None
+    return torch.stack([asked.node, asked.color, torch.where(asked.second < 0, asked.color, asked.second)])
+
+
+def pooled(plan: Plan, owner: Tensor, num_answers: int) -> tuple[Plan, Messages]:
+    """A plan that gives each different answer once, and from these to the queries `owner` that they are pooled into."""
+    if isinstance(plan, Schedule):
+        rows, place = distinct(plan.answer, plan.rounds[-1].num_targets)
+        plan = replace(plan, answer=rows)
+    else:
+        rows, place = distinct(plan.query_row, plan.node.numel())
+        plan = replace(plan, query_row=rows)
+    return plan, group_messages(place, owner, torch.zeros_like(place), rows.numel(), num_answers)
 
 
 def check_engine(engine: Engine | None, operator: Operator | None) -> None:

@@ -38,7 +38,8 @@ class Predictor(Saved):
             (`own_network`), `in_channels`, and `hidden_channels`, the width of its output.
         pair_hidden: Width of the hidden layer of the MLP that reads pairs.
         pair_head: `"mlp"`, or `"paper"`, where one linear layer reads a conditional embedding of ID-GNN-Full.
-        symmetric: Whether the answer about a pair is the mean of those about (u, v) and (v, u).
+        symmetric: Whether the answer about a pair is the mean of those about (u, v) and (v, u). Encoders with two colors
+            embed both directions alike, unless they are `directed`.
         wrapped: The encoder, if it is a model that :func:`idgnn.identity_aware` wrapped.
     """
 
@@ -66,8 +67,9 @@ class Predictor(Saved):
             "symmetric": symmetric,
         }
         self.level: Level = level
-        self.symmetric = symmetric and level == "pair"
         self.encoder = self.encoder_class(**encoder) if wrapped is None else wrapped
+        two_colors = getattr(self.encoder, "second_nodes", None) is not None
+        self.symmetric = symmetric and level == "pair" and not two_colors
         linear = self.encoder.identity == "full" and pair_head == "paper"
         self.head = self.make_head(num_outputs, None if linear else pair_hidden)
 
@@ -222,14 +224,15 @@ def make_predictor(
     symmetric = symmetric if settings.symmetric is None else settings.symmetric
 
     def network(settings: ModelSettings, width: int) -> Predictor:
-        encoder = settings.encoder(level, in_channels, width, edge_dim).as_dict()
+        encoder = settings.encoder(level, in_channels, width, edge_dim, directed=not symmetric).as_dict()
         return Predictor(level, num_outputs, encoder, pair_head=settings.pair_head, symmetric=symmetric)
 
     if settings.conv == "gine" and edge_dim is None:
         raise ValueError("gine reads edge features, but the graphs have none. Use gin, or give them features.")
     width = settings.width
     if width is None:
-        gcn = replace(settings, conv="gcn", identity="none").encoder(level, in_channels, settings.budget, None)
+        plain = replace(settings, conv="gcn", identity="none", colors=1)
+        gcn = plain.encoder(level, in_channels, settings.budget, None)
         with torch.device("meta"):
             target = num_parameters(Predictor("node" if level == "pair" else level, num_outputs, gcn.as_dict()))
         step = settings.heads if settings.conv == "gat" else 1  # its heads share the width

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from idgnn.identity.cut_schedule import StackedSchedule
+from idgnn.identity.cut_schedule import StackedMessages, StackedSchedule
 from idgnn.identity.cutting import Cut, Cutter, Store, with_spare
 from idgnn.identity.padded_cut import PaddedCut
 from idgnn.identity.queries import Queries
-from idgnn.identity.schedule import Schedule
+from idgnn.identity.schedule import Messages, Schedule
 from idgnn.models.planner import Plan
 
 
@@ -25,6 +25,7 @@ class Prepared:
     # Which answers of the plan are read: of a plain network, nodes; of symmetric pairs, both directions; None: all.
     read: Queries | None
     pair_x: Tensor | None = None  # [queries, channels] features of the queries themselves
+    pool: Messages | None = None  # with two colors: from the answers of the plan to the queries they are pooled into
 
 
 class PreparedGraphs:
@@ -62,6 +63,12 @@ class PreparedGraphs:
             self.node = self.cutter.field(self.queries, prepared.read.node, answers)
             if not prepared.read.own:
                 self.color = self.cutter.field(self.queries, prepared.read.color, answers)
+        self.pool = None
+        if prepared.pool is not None:
+            answers, pool = self.schedule.queries, prepared.pool
+            self.queries = self.cutter.space(answers.owner[pool.source.index_select(0, pool.ptr[:-1])])
+            by_source = self.cutter.pointers(self.cutter.field(answers, pool.back.degree))
+            self.pool = StackedMessages(pool, 0, by_source, answers, self.queries, self.cutter)
         self.spare = spare
         given = (prepared.x, prepared.weight, prepared.edge_attr, prepared.pair_x)
         before = (None,) * 4 if over is None else (over.x, over.weight, over.edge_attr, over.pair_x)
@@ -101,7 +108,8 @@ class PreparedGraphs:
         assert self.x is not None
         x = cut.take(self.x, self.nodes)
         pair_x = None if self.pair_x is None else cut.take(self.pair_x, self.queries)
-        return Prepared(x, self.weight, self.edge_attr, self.schedule.cut(cut), read, pair_x)
+        pool = None if self.pool is None else self.pool.cut(cut)
+        return Prepared(x, self.weight, self.edge_attr, self.schedule.cut(cut), read, pair_x, pool)
 
 
 def _holds(kept: Tensor | None, values: Tensor | None) -> bool:

@@ -13,8 +13,11 @@ from idgnn.choices import (
     Identity,
     Level,
     PairHeadName,
+    Pool,
+    SecondNodesName,
     check_choices,
     check_counts,
+    check_num_colors,
 )
 
 
@@ -28,6 +31,16 @@ class LayerOptions:
     """ID-GNN-Full, ID-GNN-Fast (closed-walk counts as features), or the plain GNN."""
     color: Color = "message+update"
     """Second weights of the full version: for the messages of the colored node, or also for its own update."""
+    colors: int = 1
+    """Colored nodes of a query in the full version: the node that is read, or with 2 also a second node."""
+    second: SecondNodesName = "neighbors"
+    """Second nodes of a node if there are two colors: neighbors, a ball around it, or all that it is connected with."""
+    radius: int = 2
+    """Radius of that ball."""
+    pool: Pool = "sum"
+    """How the embeddings of a node are pooled over its second nodes."""
+    with_self: bool = False
+    """Whether a node is also read under its own color alone beside those with second nodes."""
     aggr: Aggregation = "max"
     """Aggregation of sage."""
     heads: int = 1
@@ -58,6 +71,8 @@ class EncoderConfig(LayerOptions):
     """Whether embeddings are scaled to length 1 before the last linear layer."""
     edge_dim: int | None = None
     """Number of edge features of gine."""
+    directed: bool = False
+    """Whether two colors tell the pair (u, v) from (v, u)."""
 
     def as_dict(self) -> dict[str, Any]:
         """The options by name."""
@@ -82,15 +97,21 @@ class ModelSettings(LayerOptions):
     def __post_init__(self) -> None:
         check_choices(self)
         check_dropout(self.dropout)
-        names = ("layers", "width", "budget", "heads", "cycle_length")
+        names = ("layers", "width", "budget", "heads", "cycle_length", "radius")
         check_counts(self, tuple(name for name in names if getattr(self, name) is not None))
+        check_num_colors(self.colors, self.identity)
 
     def num_layers(self, level: Level) -> int:
         """Rounds of message passing for a task of this level, as the paper has them."""
         return self.layers if self.layers is not None else 5 if level == "pair" else EncoderConfig.num_layers
 
-    def encoder(self, level: Level, in_channels: int, width: int, edge_dim: int | None) -> EncoderConfig:
-        """The encoder of this width for a task of this level, on graphs with `edge_dim` edge features, if any."""
+    def encoder(
+        self, level: Level, in_channels: int, width: int, edge_dim: int | None, directed: bool = False
+    ) -> EncoderConfig:
+        """The encoder of this width for a task of this level, on graphs with `edge_dim` edge features, if any.
+
+        `directed` says whether two colors tell the two directions of a pair apart.
+        """
         return EncoderConfig(
             **_values(self, LayerOptions),
             in_channels=in_channels,
@@ -98,6 +119,7 @@ class ModelSettings(LayerOptions):
             out_channels=None,
             num_layers=self.num_layers(level),
             edge_dim=edge_dim if self.conv == "gine" else None,
+            directed=directed and self.colors == 2,
         )
 
 

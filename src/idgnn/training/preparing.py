@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from idgnn.identity.cost import keep_freed_memory
 from idgnn.models.large_graph import LargeGraph
 from idgnn.models.prepared import Prepared
 from idgnn.training.packing import Packed, pack
-
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # names of options in malloc.h
 
 
 @dataclass(frozen=True)
@@ -64,25 +60,6 @@ class Preparer:
             self._waiting[:] = orders
             for packed in self._loader:
                 yield packed.unpack(device)
-
-
-@cache
-def keep_freed_memory() -> None:
-    """Lets the C library keep large blocks of memory that are freed for what is allocated next.
-
-    glibc returns every block above 32 MiB to the system, which clears its pages before it hands them out again. With
-    large tensors of a batch of roots that is half of a training step on a CPU (GIN on Gowalla's graph, 20,000 roots: an
-    epoch takes 8.3 s, and 4.5 s when blocks are kept). It holds for the whole process, and is left alone where the user
-    has set one of glibc's MALLOC_ variables, and on systems without glibc.
-    """
-    if any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ):
-        return
-    try:
-        mallopt = ctypes.CDLL("libc.so.6").mallopt
-    except (OSError, AttributeError):
-        return
-    mallopt(_MMAP_THRESHOLD, 2**30)
-    mallopt(_TRIM_THRESHOLD, 2**31 - 1)
 
 
 class _Orders(Dataset):

@@ -34,7 +34,7 @@ def test_the_key_of_a_job_depends_on_all_settings_but_not_on_the_fold():
     settings = peer_settings("ppgn", "MUTAG-folds")
     key = key_of(PeerJob(settings))
     assert key == key_of(PeerJob(settings, fold=3))
-    changes = {"epochs": 501, "lr": 1e-3, "width": 401, "precision": "bf16", "decay": 0.9}
+    changes = {"epochs": 501, "lr": 1e-3, "width": 401, "precision": "float32", "decay": 0.9}
     for name, value in changes.items():
         assert key_of(PeerJob(replace(settings, **{name: value}))) != key
     assert key_of(PeerJob(settings, seed=1)) != key

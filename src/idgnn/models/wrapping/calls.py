@@ -26,17 +26,24 @@ from idgnn.models.wrapping.storage import StorageDict
 class ColoredRows:
     """The colored rows of a graph, found once and used by every layer."""
 
-    index: Tensor  # [num_colored]
+    index: Tensor  # [num_colored] in order
     total: int
+    second: Tensor | None = None  # [num_colored] whether it has the second color, if there are two
 
     @staticmethod
     def of(colored: Tensor) -> ColoredRows | None:
-        """The rows that a mask names, `None` if it names none."""
-        if not isinstance(colored, Tensor) or colored.dim() != 1 or colored.dtype != torch.bool:
+        """The rows that a mask, or the color 0, 1 or 2 of each row, names; `None` if it names none."""
+        if not isinstance(colored, Tensor) or colored.dim() != 1 or colored.is_floating_point():
             given = f"{colored.dtype} {list(colored.shape)}" if isinstance(colored, Tensor) else repr(colored)
             raise ValueError(f"colored is {given}, expected a bool tensor with one entry per row: graph.colored.")
         index = colored.nonzero().flatten()
-        return ColoredRows(index, colored.numel()) if index.numel() else None
+        return ColoredRows.some(index, colored.numel(), colored) if index.numel() else None
+
+    @staticmethod
+    def some(index: Tensor, total: int, colored: Tensor) -> ColoredRows:
+        """The rows `index` of `total`, with their colors out of those of all rows."""
+        two = colored.dtype != torch.bool
+        return ColoredRows(index, total, colored.index_select(0, index) == 2 if two else None)
 
     @cached_property
     def rank(self) -> Tensor:
@@ -67,6 +74,7 @@ class Trim:
     rows: tuple[ColoredRows | None, ...]  # the sources of round 1, 2, ..., K
     num_targets: tuple[int, ...]
     num_edges: tuple[int, ...]
+    least_part: float  # of the sources that are targets; then a layer may be run on all sources as its targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +109,7 @@ class Frame:
     recording: Captured | None = None  # where its arguments of `propagate` are recorded
     captured: Captured | None = None  # what its colored rows send
     own: Tensor | None = None  # the states that its rows bring to their own update
+    num_targets: int | None = None  # rows of its output that are kept, the first ones; `None`: all
     call: Any = None
     num_propagate: int = 0
     num_edge_update: int = 0

@@ -11,7 +11,7 @@ from torch.nn.parameter import UninitializedParameter, is_lazy
 from torch_geometric.nn import MessagePassing
 
 from idgnn.choices import Color
-from idgnn.models.wrapping.update_map import UpdateMap
+from idgnn.models.wrapping.update_map import UpdateMap, by_color
 
 
 class ColorMap(nn.Module):
@@ -22,6 +22,7 @@ class ColorMap(nn.Module):
         \qquad \mathbf{W}_1 = \mathbf{I} + \mathbf{D}.
 
     With `color="message+update"` it also holds the :class:`~idgnn.models.wrapping.update_map.UpdateMap` of the layer.
+    With two colors it holds the map of the second one, `second`.
 
     The parameters are `delta`, the :math:`\mathbf{D}` above, and `bias`, :math:`\mathbf{b}_1`. Both start at zero: the
     two message functions are equal, so the network starts as exactly the plain one (Proposition 1), also in half
@@ -31,6 +32,7 @@ class ColorMap(nn.Module):
         channels: The width of the states, or `None` to take it from the first state that comes.
         like: The module whose device and dtype the parameters take.
         color: What is colored.
+        colors: How many colors there are.
 
     Example:
         >>> color = ColorMap(3)
@@ -41,7 +43,9 @@ class ColorMap(nn.Module):
     delta: nn.Parameter | UninitializedParameter
     bias: nn.Parameter | UninitializedParameter
 
-    def __init__(self, channels: int | None, like: nn.Module | None = None, color: Color = "message") -> None:
+    def __init__(
+        self, channels: int | None, like: nn.Module | None = None, color: Color = "message", colors: int = 1
+    ) -> None:
         super().__init__()
         weights = [] if like is None else [p for p in like.parameters() if p.is_floating_point()]
         place: dict[str, Any] = {"device": weights[0].device, "dtype": weights[0].dtype} if weights else {}
@@ -53,6 +57,13 @@ class ColorMap(nn.Module):
         else:
             self.delta = nn.Parameter(torch.zeros(channels, channels, **place))
             self.bias = nn.Parameter(torch.zeros(channels, **place))
+        self.second = ColorMap(channels, like, color) if colors == 2 else None
+
+    @property
+    def updates(self) -> tuple[UpdateMap, ...]:
+        """The update map of each color; none if updates are not colored."""
+        maps = (self.update, None if self.second is None else self.second.update)
+        return tuple(each for each in maps if each is not None)
 
     @property
     def channels(self) -> int | None:
@@ -66,9 +77,18 @@ class ColorMap(nn.Module):
             nn.init.zeros_(self.bias)
         if self.update is not None:
             self.update.reset_parameters()
+        if self.second is not None:
+            self.second.reset_parameters()
 
-    def forward(self, h: Tensor) -> Tensor:
-        """`W1 h + b1` for states `h` `[..., channels]`, in the dtype of `h` also under autocast."""
+    def forward(self, h: Tensor, second: Tensor | None = None, dim: int = -2) -> Tensor:
+        """`W1 h + b1` for states `h` `[..., channels]`, in the dtype of `h` also under autocast.
+
+        `second` `[rows]` says which of the rows along `dim` have the second color.
+        """
+        if second is not None:
+            if self.second is None:
+                raise ValueError("two colors are given to a module with one. Make it with identity_aware(..., colors=2).")
+            return by_color(second, self.second(h), self(h), dim)
         if not h.is_floating_point():
             raise ValueError(
                 f"a layer that is to be colored was given {h.dtype} states, expected floating point numbers. Convert "
@@ -92,6 +112,8 @@ class ColorMap(nn.Module):
                 with torch.inference_mode(False), torch.no_grad():  # weights made in it could not be trained
                     parameter.materialize(shape, device=device, dtype=dtype)
                     parameter.zero_()
+        if self.second is not None:
+            self.second.set_channels(channels, device, dtype)
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         # A parameter without a shape cannot be detached, which is what the default does with it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import typing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -45,11 +46,11 @@ def examine(layer: MessagePassing, hooks: LayerHooks, call: LayerCall, rows: Col
             if pairs:
                 return Route("pairs", pairs=True)
             raise
-        roles = _roles(call, rows.total)
-        route = Route("rows", pairs, rounds, roles)
+        repeats = pairs and _repeats(layer, call)
+        route = Route("rows", pairs, repeats, rounds, _roles(call, rows.total))
         if all(_same_by_rows(layer, hooks, call, rows, route, training) for training in (False, True)):
-            return route
-        return Route("pairs" if pairs else "whole", pairs, rounds)
+            return replace(route, kind="pairs") if pairs and not repeats else route  # pairs copy no messages
+        return Route("pairs" if pairs else "whole", pairs, rounds=rounds)
 
 
 def takes_pairs(layer: MessagePassing) -> bool:
@@ -78,6 +79,31 @@ def _same_with_pairs(layer: MessagePassing, call: LayerCall, expected: Any) -> b
         return close(call.with_x((call.x, call.x)).run(layer), expected)
     except Exception:  # some layers take pairs in certain settings only, SimpleConv without combine_root for one
         return False
+
+
+def _repeats(layer: MessagePassing, call: LayerCall) -> bool:
+    """Whether the layer applies one of its linear layers to the states of sources and of targets if it is given both,
+    as GAT does. Not if it takes statistics of rows: those of rows that are no targets would be among them."""
+    if next(layer.buffers(), None) is not None:
+        return False
+    return _parts_run(layer, call.with_x((call.x, call.x))) > _parts_run(layer, call)
+
+
+def _parts_run(layer: MessagePassing, call: LayerCall) -> int:
+    """How often the layer runs its parts."""
+    count = 0
+
+    def counted(*_: Any) -> None:
+        nonlocal count
+        count += 1
+
+    handles = [part.register_forward_hook(counted) for part in layer.modules() if part is not layer]
+    try:
+        call.run(layer)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return count
 
 
 def _rounds(layer: MessagePassing, hooks: LayerHooks, call: LayerCall) -> int:

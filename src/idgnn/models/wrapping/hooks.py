@@ -72,20 +72,23 @@ class LayerHooks(InstalledHooks):
         if self.route is None:
             self.route = examine(layer, self, call, context.rows)
         rows, num_targets, dim = context.rows, None, layer.node_dim
-        if context.trim is not None:
-            call, rows, num_targets = self._trimmed(call, context.trim)
+        trim = context.trim
+        if trim is not None:
+            call, rows, num_targets = self._trimmed(call, trim)
         source, target = call.x if isinstance(call.x, tuple) else (call.x, call.x)
         if not isinstance(source, Tensor):
             raise ValueError(
                 f"{type(layer).__name__} was given no states to send: x is {type(source).__name__}, expected a tensor."
             )
         fewer = num_targets is not None and num_targets < target.size(dim)
+        if trim is not None and fewer and self.route.repeats and num_targets >= trim.least_part * target.size(dim):
+            frame.num_targets, fewer = num_targets, False  # the other rows are cut off from what it returns
         if fewer:
             target = target.narrow(dim, 0, num_targets)
         if rows is None:
             return (call.with_x((source, target)) if fewer else call).inputs
         rows.check(source, dim)
-        frame.rows, sent = rows, self.color(source.index_select(dim, rows.index))
+        frame.rows, sent = rows, self.color(source.index_select(dim, rows.index), rows.second, dim)
         frame.own = target if isinstance(target, Tensor) else source
         if fewer or self.route.kind == "pairs" or isinstance(call.x, tuple):
             return call.with_x((rows.replace(source, sent, dim), target)).inputs
@@ -105,10 +108,12 @@ class LayerHooks(InstalledHooks):
                 f"the hooks of {type(layer).__name__}.propagate were left out, as torch.compile does inside of a "
                 "compiled part, so that its messages have no color. Compile the model that identity_aware returns."
             )
+        if output is not None and frame.num_targets is not None:
+            output = _first_rows(output, layer.node_dim, frame.num_targets)
         if not colored or self.color.update is None:
-            return None
+            return output
         assert frame.rows is not None and frame.own is not None
-        return with_update(layer, self.color.update, frame.own, frame.rows.index, layer.node_dim, output)
+        return with_update(layer, self.color.updates, frame.own, frame.rows, layer.node_dim, output)
 
     def _trimmed(self, call: LayerCall, trim: Trim) -> tuple[LayerCall, ColoredRows | None, int]:
         """One round with the edges that matter in it, the first ones; its colored sources, and how many targets."""
@@ -265,6 +270,13 @@ def remove_hooks(module: nn.Module) -> None:
                 if isinstance(owner := getattr(hook, "__self__", None), InstalledHooks):
                     for handle in owner.handles:
                         handle.remove()
+
+
+def _first_rows(output: Any, dim: int, number: int) -> Any:
+    """The first rows of what a layer returns; beside them a tuple holds what was asked for, attention for example."""
+    if isinstance(output, tuple):
+        return output[0].narrow(dim, 0, number), *output[1:]
+    return output.narrow(dim, 0, number)
 
 
 def _source(value: Any) -> Any:

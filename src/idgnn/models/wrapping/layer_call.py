@@ -72,6 +72,7 @@ class Route:
 
     kind: Literal["pairs", "rows", "whole"]
     pairs: bool = False  # whether it takes (x_source, x_target) at all
+    repeats: bool = False  # whether it then applies a weight to both, which it would apply to `x` once
     rounds: int = 0  # how often it calls `propagate`
     roles: dict[str, Role] | None = None  # of its arguments, for the call on colored rows alone
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from torch import Tensor
 
 from idgnn.identity.identity_graph import IdentityGraph
+from idgnn.identity.schedule import Messages
 from idgnn.models.wrapping.calls import ColoredRows, Context, Trim
 
 Rounds = tuple[tuple[str, int], ...]  # the layers of a chain, each with its round
+# A layer that would apply a weight to its sources and to its targets, most of which are the same rows, is run on all
+# sources as its targets if the targets are at least this part of them.
+LEAST_PART = 0.5
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class Plan:
     graph_edges: int
     row: Tensor | None = None  # [rows]: the row of the identity graph, `None` if all of them are there in order
     row_edge: Tensor | None = None  # [edges]
+    pool: Messages | None = None  # with two colors: from the answers to the queries that they are pooled into
 
     @property
     def num_rows(self) -> int:
@@ -65,7 +71,7 @@ def whole_plan(graph: IdentityGraph) -> Plan:
     )
 
 
-def trimmed_plan(graph: IdentityGraph, num_layers: int, rounds: Rounds) -> Plan:
+def trimmed_plan(graph: IdentityGraph, num_layers: int, rounds: Rounds, least_part: float = LEAST_PART) -> Plan:
     """The rows that matter in each round: those that are read longest come first, and the edges into them.
 
     So a round takes the first rows and edges that there are, as in :func:`torch_geometric.utils.trim_to_layer`.
@@ -73,27 +79,30 @@ def trimmed_plan(graph: IdentityGraph, num_layers: int, rounds: Rounds) -> Plan:
     source, target = graph.edge_index
     last = torch.full_like(graph.node, -1, dtype=torch.int8)  # the last round after which the state of a row is read
     last[graph.query_row] = num_layers
-    into = last  # that of the target of each edge, as far as it is known
+    edges = []  # into rows that are read last after round K, K - 1, ..., 1
     for k in range(num_layers, 0, -1):
-        into = last.index_select(0, target)
-        read = torch.zeros_like(graph.colored)
-        read[source[into == k]] = True
-        last[read & (last < k - 1)] = k - 1
-    row, num_rows = _descending(last, range(num_layers, -1, -1))
-    row_edge, num_edges = _descending(into, range(num_layers, 0, -1))
+        edges.append((last.index_select(0, target) == k).nonzero().flatten())
+        read = source.index_select(0, edges[-1])
+        last[read[last.index_select(0, read) < k - 1]] = k - 1
+    row, num_rows = _joined([(last == k).nonzero().flatten() for k in range(num_layers, -1, -1)])
+    row_edge, num_edges = _joined(edges)
     place = torch.empty_like(graph.node)
     place[row] = torch.arange(row.numel(), device=row.device)
-    colored = graph.colored[row].nonzero().flatten()
+    colored = graph.colored.index_select(0, row).nonzero().flatten()
     sources = num_rows[:0:-1]  # of round 1, 2, ..., K
     num_colored = torch.searchsorted(colored, colored.new_tensor(sources)).tolist()
     context = None
     if colored.numel():
-        by_round = [ColoredRows(colored[:c], n) if c else None for c, n in zip(num_colored, sources, strict=True)]
-        trim = Trim(dict(rounds), tuple(by_round), tuple(num_rows[-2::-1]), tuple(num_edges[::-1]))
-        context = Context(ColoredRows(colored, row.numel()), trim)
+        colors = graph.colored.index_select(0, row)
+        by_round = [
+            ColoredRows.some(colored[:c], n, colors) if c else None
+            for c, n in zip(num_colored, sources, strict=True)
+        ]
+        trim = Trim(dict(rounds), tuple(by_round), tuple(num_rows[-2::-1]), tuple(num_edges[::-1]), least_part)
+        context = Context(ColoredRows.some(colored, row.numel(), colors), trim)
     return Plan(
-        graph.node[row],
-        graph.edge[row_edge],
+        graph.node.index_select(0, row),
+        graph.edge.index_select(0, row_edge),
         torch.stack([place.index_select(0, end.index_select(0, row_edge)) for end in (source, target)]),
         context,
         place[graph.query_row],
@@ -107,8 +116,6 @@ def trimmed_plan(graph: IdentityGraph, num_layers: int, rounds: Rounds) -> Plan:
     )
 
 
-def _descending(values: Tensor, levels: range) -> tuple[Tensor, list[int]]:
-    """The positions of these values, level by level, and how many there are up to each level."""
-    found = [(values == level).nonzero().flatten() for level in levels]
-    counts = torch.tensor([part.numel() for part in found]).cumsum(0).tolist()
-    return torch.cat(found), counts
+def _joined(parts: list[Tensor]) -> tuple[Tensor, list[int]]:
+    """All parts one after the other, and how many there are up to the end of each."""
+    return torch.cat(parts), list(accumulate(part.numel() for part in parts))

@@ -2,12 +2,15 @@ r"""What a colored row adds to its own update: the second weights of `color="mes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch.nn.parameter import UninitializedParameter, is_lazy
+
+from idgnn.models.wrapping.calls import ColoredRows
 
 
 class UpdateMap(nn.Module):
@@ -77,8 +80,17 @@ class UpdateMap(nn.Module):
         return f"{self.shape}"
 
 
-def with_update(layer: nn.Module, update: UpdateMap, own: Tensor, index: Tensor, dim: int, output: Any) -> Any:
-    """What a layer returns, with the update of the rows `index` along `dim` colored; `own` is their input."""
+def by_color(second: Tensor, of_second: Tensor, of_first: Tensor, dim: int) -> Tensor:
+    """Rows along `dim` of one tensor where they have the second color, of the other where they have the first."""
+    shape = [1] * of_first.dim()
+    shape[dim] = -1
+    return torch.where(second.view(shape), of_second, of_first)
+
+
+def with_update(
+    layer: nn.Module, updates: Sequence[UpdateMap], own: Tensor, rows: ColoredRows, dim: int, output: Any
+) -> Any:
+    """What a layer returns, with the update of its colored rows along `dim` colored; `own` are the inputs of all."""
     out = output[0] if isinstance(output, tuple) else output
     if not isinstance(out, Tensor) or out.dim() != own.dim() or not out.is_floating_point():
         given = f"a tensor of {out.dim()} dimensions" if isinstance(out, Tensor) else f"a {type(out).__name__}"
@@ -86,7 +98,11 @@ def with_update(layer: nn.Module, update: UpdateMap, own: Tensor, index: Tensor,
             f"{type(layer).__name__} was given states of {own.dim()} dimensions and returns {given}, so that its "
             'update cannot be colored. Use color="message".'
         )
-    index = index[index < out.size(dim)]  # targets are the first sources, as in PyG's samplers
-    mine = out.index_select(dim, index)
-    out = out.index_copy(dim, index, update(own.index_select(dim, index), mine))
+    index = rows.index[rows.index < out.size(dim)]  # targets are the first sources, as in PyG's samplers
+    mine, given = out.index_select(dim, index), own.index_select(dim, index)
+    changed = [update(given, mine) for update in updates]
+    new = changed[0]
+    if rows.second is not None:
+        new = by_color(rows.second[: index.numel()], changed[1], changed[0], dim)
+    out = out.index_copy(dim, index, new)
     return (out, *output[1:]) if isinstance(output, tuple) else out

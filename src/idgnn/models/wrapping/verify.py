@@ -35,7 +35,7 @@ def verify(model: IdentityAwareModel, call: ModelCall, num_layers: int, rounds: 
     """Refuses a model whose rows on the identity graph are not those on colored copies of the graph. Returns whether
     it is also exact if each round computes only the rows that matter, which a chain of layers may be.
 
-    Costs seven runs, the last two on a few times the nodes, once in the life of a model."""
+    Costs eight runs, the last three on a few times the nodes, once in the life of a model."""
     name = type(model.module).__name__
     pairs = _telling_pairs(call.edge_index, call.num_nodes)
     nodes = torch.arange(call.num_nodes, device=call.x.device)
@@ -66,13 +66,17 @@ def verify(model: IdentityAwareModel, call: ModelCall, num_layers: int, rounds: 
             )
         if rounds is None or not model.takes_pairs(rounds):
             return False
-        plan = trimmed_plan(graph, num_layers, rounds)
-        try:
-            output = model.run_plan(lift(given.fresh(), plan, model.roles), plan)
-            found = rows_of(output, plan.num_outputs, plan.answer, name)
-        except (RuntimeError, ValueError, IndexError):  # it needs all rows
-            return False
-        return not _differences(found, colored)
+        return all(_exact(model, given, trimmed_plan(graph, num_layers, rounds, part), colored) for part in (0.0, 1.0))
+
+
+def _exact(model: IdentityAwareModel, call: ModelCall, plan: Plan, expected: list[Any]) -> bool:
+    """Whether the model gives the expected answers on the rows that matter."""
+    try:
+        output = model.run_plan(lift(call.fresh(), plan, model.roles), plan)
+        found = rows_of(output, plan.num_outputs, plan.answer, type(model.module).__name__)
+    except (RuntimeError, ValueError, IndexError):  # it needs all rows
+        return False
+    return not _differences(found, expected)
 
 
 def _differences(found: Any, expected: list[Any]) -> list[float]:

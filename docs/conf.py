@@ -1,0 +1,72 @@
+"""How Sphinx builds the site: `make docs` writes it to build/site."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+_PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+project = _PROJECT["name"]
+release = version = _PROJECT["version"]
+author = "the idgnn authors"
+copyright = author
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+]
+exclude_patterns = ["_build"]
+
+# Pages are Markdown as on GitHub: links between files, links to headings, formulas between dollars.
+myst_enable_extensions = ["colon_fence", "dollarmath", "amsmath", "deflist"]
+myst_heading_anchors = 4
+# Pages that programs write leave out a level of headings.
+suppress_warnings = ["myst.header"]
+
+# Tutorials run at every build, so that none shows what the library no longer does. A cell that fails ends the build.
+nb_execution_mode = "force"
+nb_execution_timeout = 120
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # progress bars without Jupyter's widgets
+
+# Docstrings write code between single backticks.
+default_role = "code"
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+mathjax3_config = {"tex": {"macros": {"textsc": [r"\text{#1}", 1]}}}
+
+html_theme = "furo"
+html_title = f"idgnn {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {"navigation_with_keys": True}
+
+
+_ATTRIBUTE = ("attribute", "property", "data")
+_original: dict[str, list[str]] = {}
+
+
+def _keep(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    if what in _ATTRIBUTE:
+        _original[name] = list(lines)
+
+
+def _restore(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    if what in _ATTRIBUTE:
+        lines[:] = _original.pop(name)
+
+
+def setup(app: Any) -> None:
+    """Napoleon takes what precedes a colon in the docstring of an attribute for its type; ours are sentences."""
+    app.connect("autodoc-process-docstring", _keep, priority=400)
+    app.connect("autodoc-process-docstring", _restore, priority=600)

@@ -1,0 +1,312 @@
+r"""Which states need a row of their own when two nodes are colored, each with a color of its own.
+
+A query reads `r` while `v` has the first color and `w` the second. The state of `u` differs from the states under one
+color only once both colors have arrived, and matters only while the answer can still be reached:
+
+.. math:: U(r|v, w) = \{\, u : \max(d(v, u), d(w, u)) + d(u, r) \le K \,\}.
+
+Before the farther color has arrived, the state of `u` is that under the nearer color alone, :math:`(u|v)` or
+:math:`(u|w)`, and before the nearer one has arrived it is plain. So there are rows :math:`(u|v, w)` for `u` in `U`, and
+rows under one color where that color is strictly nearer:
+
+.. math:: \{\, u : d(v, u) + d(u, r) \le K,\ d(v, u) < d(w, u) \,\}
+
+and the same for `w`. This set is closed: the rows that :math:`(u|v)` reads in time are in it or plain. A node with both
+colors counts as one with the first color alone, and then the query has one color.
+
+States go by numbers `block * num_nodes + node` as in :mod:`idgnn.identity.cone`. Block `v` is the first color at `v`,
+block `num_nodes + w` the second one at `w`, and block `2 * num_nodes + p` the p-th pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from idgnn.identity.adjacency import IndexedGraph, contains
+from idgnn.identity.cone import CHUNK, Cone, ball, cones, edges_between, find_cone, join
+from idgnn.identity.queries import Queries
+
+NUM_COLORS = 2
+
+
+@dataclass(frozen=True)
+class TwoColorCone(Cone):
+    """The rows of queries with two colors: those under the first, under the second, and under both.
+
+    `arrival` of a row under both colors is that of the farther one, before which its state is that of row `before`.
+    """
+
+    states: Cone  # all states that the color changes: the rows, and those of a pair that equal a row under one color
+    row: Tensor  # [states] the row that holds each
+    is_row: Tensor  # [states] whether it is a row itself
+    color: Tensor  # [rows] 0, 1 or 2
+    row_before: Tensor  # [rows] -1: the plain one
+    pair: Tensor  # [pairs] v * num_nodes + w, sorted
+
+    @property
+    def colored(self) -> Tensor:
+        """The color of each row `[rows]`: 0, 1 or 2."""
+        return self.color
+
+    @property
+    def before(self) -> Tensor:
+        """The row that holds the state of each row before the farther color arrives, -1 for the plain one."""
+        return self.row_before
+
+    def lookup(self, key: Tensor) -> tuple[Tensor, Tensor]:
+        """The row that holds each state `block * num_nodes + node`, and whether there is one: else it is plain."""
+        place, there = contains(self.states.key, key)
+        return self.row.index_select(0, place) if self.row.numel() else place, there
+
+    def find(self, queries: Queries) -> tuple[Tensor, Tensor]:
+        """The row that answers each query, and whether there is one: else no color reaches it in K rounds."""
+        block = _blocks(queries, self.pair, self.num_nodes)
+        row, there = self.lookup(block * self.num_nodes + queries.node)
+        return row, there & (block >= 0)
+
+    def edges(self, graph: IndexedGraph) -> tuple[Tensor, Tensor, Tensor]:
+        """The edges between rows whose messages a color changes in some round: their ends and ids, in any order."""
+        states = self.states
+        source, target, edge = edges_between(graph, states)
+        used = states.arrival.index_select(0, source) + states.remaining.index_select(0, target) < self.num_layers
+        used = (used & self.is_row.index_select(0, target)).nonzero().flatten()
+        ends = (self.row.index_select(0, end.index_select(0, used)) for end in (source, target))
+        return *ends, edge.index_select(0, used)
+
+
+@dataclass(frozen=True)
+class PairStates:
+    """The states of some pairs that a color changes, sorted by pair, then node."""
+
+    key: Tensor  # [states] pair * num_nodes + node
+    first: Tensor  # [states] d(v, u), or num_layers + 1 where that is too far to matter
+    second: Tensor  # [states] d(w, u)
+    remaining: Tensor  # [states] the least d(u, r) over the queries r of the pair
+    num_layers: int
+
+    @property
+    def both(self) -> Tensor:
+        """Whether each has a row of its own: both colors arrive in time."""
+        return torch.maximum(self.first, self.second) + self.remaining <= self.num_layers
+
+
+def all_rows(graph: IndexedGraph, num_layers: int, queries: Queries) -> Cone:
+    """The rows of all queries, with one color or two."""
+    if queries.second is None:
+        return join(cones(graph, num_layers, queries))
+    return two_color_cone(graph, num_layers, queries)
+
+
+def two_color_cone(graph: IndexedGraph, num_layers: int, queries: Queries) -> TwoColorCone:
+    """The rows of queries with two colors."""
+    num_nodes, pair = graph.num_nodes, _pairs(queries, graph.num_nodes)
+    parts = list(pair_states(graph, num_layers, queries, pair))
+    none = queries.node[:0]
+    key, first, second, remaining = (
+        torch.cat([none, *(getattr(part, name) for part in parts)]) for name in ("key", "first", "second", "remaining")
+    )
+    states = PairStates(key, first, second, remaining, num_layers)
+    both, node, number = states.both, key % max(num_nodes, 1), key // max(num_nodes, 1)
+    v, w = pair // max(num_nodes, 1), pair % max(num_nodes, 1)
+    kinds = (
+        _one_color(graph, num_layers, queries.node, queries.color, queries.second),
+        _one_color(graph, num_layers, queries.node, queries.second, queries.color),
+    )
+    found, place = [], torch.full_like(key, -1)
+    start = 0
+    for block, other, (nearer, distance), alone in (
+        (v, 0, (first < second, first), kinds[0]),
+        (w, num_nodes, (second < first, second), kinds[1]),
+    ):
+        chosen = nearer.nonzero().flatten()
+        own = (block.index_select(0, number.index_select(0, chosen)) + other) * num_nodes + node.index_select(0, chosen)
+        added = alone.key + other * num_nodes
+        rows, inverse = torch.unique(torch.cat([own, added]), return_inverse=True)
+        arrival = torch.empty_like(rows).index_copy(
+            0, inverse, torch.cat([distance.index_select(0, chosen), alone.arrival])
+        )
+        left = torch.cat([remaining.index_select(0, chosen), alone.remaining])
+        left = torch.full_like(rows, num_layers + 1).scatter_reduce(0, inverse, left, "amin")
+        found.append((rows, arrival, left))
+        place[chosen] = inverse[: chosen.numel()] + start
+        start += rows.numel()
+    before = place.masked_select(both)
+    pair_row = torch.arange(start, start + before.numel(), device=key.device)
+    row = place.masked_scatter(both, pair_row)
+    one = [torch.cat([found[0][i], found[1][i]]) for i in range(3)]  # rows under one color
+    moved, every = key + 2 * num_nodes * num_nodes, torch.arange(start, device=key.device)
+    color = torch.cat(
+        [
+            (found[0][1] == 0).to(torch.int8),
+            (found[1][1] == 0).to(torch.int8) * 2,
+            ((first == 0).to(torch.int8) + (second == 0).to(torch.int8) * 2)[both],
+        ]
+    )
+    return TwoColorCone(
+        key=torch.cat([one[0], moved[both]]),
+        arrival=torch.cat([one[1], torch.maximum(first, second)[both]]),
+        remaining=torch.cat([one[2], remaining[both]]),
+        num_nodes=num_nodes,
+        num_layers=num_layers,
+        states=Cone(
+            torch.cat([one[0], moved]),
+            torch.cat([one[1], torch.minimum(first, second)]),
+            torch.cat([one[2], remaining]),
+            num_nodes,
+            num_layers,
+        ),
+        row=torch.cat([every, row]),
+        is_row=torch.cat([torch.ones_like(every, dtype=torch.bool), both]),
+        color=color,
+        row_before=torch.cat([torch.full_like(every, -1), before]),
+        pair=pair,
+    )
+
+
+def pair_states(graph: IndexedGraph, num_layers: int, queries: Queries, pair: Tensor) -> Iterator[PairStates]:
+    """The states of all pairs, some pairs at a time so that memory stays bounded, in the order of the pairs."""
+    assert queries.second is not None
+    num_nodes = graph.num_nodes
+    both = ((queries.color >= 0) & (queries.second >= 0)).nonzero().flatten()
+    if both.numel() == 0:
+        return
+    asked = queries.take(both)
+    assert asked.second is not None
+    number = torch.searchsorted(pair, asked.color * num_nodes + asked.second)
+    key = torch.unique(number * num_nodes + asked.node)
+    v, w = pair // num_nodes, pair % num_nodes
+    for part in key.split(_part_sizes(graph, num_layers, key, v, w)):
+        own = Queries(part % num_nodes, part // num_nodes)
+        yield _states_of(graph, num_layers, own, v, w)
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """How many rows there are, and messages into them."""
+
+    rows: int
+    edges: int
+
+
+def count_rows(graph: IndexedGraph, num_layers: int, queries: Queries, exchange: bool) -> Iterator[RowCounts]:
+    """The rows of queries with two colors, counted after each part of the pairs; the last count is that of all.
+
+    If messages are exchanged, a row of a pair receives at most one from each state of the pair that a color changes.
+    Only the rows under one color are kept in the meantime, which pairs share.
+    """
+    num_nodes, pair = graph.num_nodes, _pairs(queries, graph.num_nodes)
+    one = torch.unique(
+        torch.cat(
+            [
+                _one_color(graph, num_layers, queries.node, queries.color, queries.second).key,
+                _one_color(graph, num_layers, queries.node, queries.second, queries.color).key + num_nodes * num_nodes,
+            ]
+        )
+    )
+    rows, edges = 0, 0
+
+    def counts() -> RowCounts:
+        shared = int(graph.into.degree_of(one % max(num_nodes, 1)).sum())
+        return RowCounts(rows + one.numel(), edges + shared)
+
+    yield counts()
+    for states in pair_states(graph, num_layers, queries, pair):
+        node, number, both = states.key % num_nodes, states.key // num_nodes, states.both
+        received = graph.into.degree_of(node[both])
+        if exchange:
+            place = number - number[0]
+            received = torch.minimum(received, torch.bincount(place)[place[both]])
+        rows, edges = rows + received.numel(), edges + int(received.sum())
+        nearer, other = states.first < states.second, states.second < states.first
+        found = (pair[number[nearer]] // num_nodes) * num_nodes + node[nearer]
+        farther = (num_nodes + pair[number[other]] % num_nodes) * num_nodes + node[other]
+        one = torch.unique(torch.cat([one, found, farther]))
+        yield counts()
+
+
+def two_color_bound(queries: Queries, ahead: Tensor, behind: Tensor) -> Tensor:
+    """At most the sum over the rows of each query alone, from sums over the walks that lead from and to each node.
+
+    A color has as many rows as walks lead from it or to the node that is read; a state that both colors change has two
+    rows, one of which is under the nearer color.
+    """
+    assert queries.second is not None
+    total = torch.zeros_like(behind[:1]).expand(queries.node.numel())
+    for color in (queries.color, queries.second):
+        there = color >= 0
+        total = total + there * (ahead[color.clamp(min=0)] + behind[queries.node])
+    return total
+
+
+def two_color_bounds(graph: IndexedGraph, num_layers: int, queries: Queries) -> tuple[Tensor, Tensor, Tensor]:
+    """:func:`idgnn.identity.cone.row_bounds` of queries with two colors."""
+    ahead, behind = num_layers // 2, (num_layers - 1) // 2
+    into, listed = graph.into.degree, graph.ascending[0].degree + graph.ascending[1].degree
+
+    def bound(values: Tensor) -> Tensor:
+        walks = graph.out.walk_sums(values, ahead), graph.into.walk_sums(values, behind)
+        return two_color_bound(queries, *walks)
+
+    rows = bound(torch.ones_like(into)).clamp(max=2 * max(graph.num_nodes, 1))
+    return rows, bound(listed), bound(into).clamp(max=2 * graph.into.edge.numel())
+
+
+def _states_of(graph: IndexedGraph, num_layers: int, queries: Queries, v: Tensor, w: Tensor) -> PairStates:
+    """The states of the pairs that are the colors of these queries, found in one go."""
+    read_first = v.index_select(0, queries.color)
+    if graph.symmetric and torch.equal(read_first, queries.node):  # what the color reaches is back in as many steps
+        start = queries.color * graph.num_nodes + read_first
+        key, steps = ball(graph.out, start, min(num_layers, 2 * graph.num_nodes) // 2, graph.num_nodes)
+        here = Cone(key, steps, steps, graph.num_nodes, num_layers)
+    else:
+        here = find_cone(graph, num_layers, queries, v)
+    there = find_cone(graph, num_layers, queries, w)
+    key = torch.unique(torch.cat([here.key, there.key]))
+    first, second, remaining = (torch.full_like(key, num_layers + 1) for _ in range(3))
+    for cone, distance in ((here, first), (there, second)):
+        place = torch.searchsorted(key, cone.key)
+        distance[place], remaining[place] = cone.arrival, cone.remaining
+    return PairStates(key, first, second, remaining, num_layers)
+
+
+def _one_color(
+    graph: IndexedGraph, num_layers: int, node: Tensor, color: Tensor | None, other: Tensor | None
+) -> Cone:
+    """The rows of the queries that have one of the colors alone."""
+    assert color is not None and other is not None
+    alone = ((color >= 0) & (other < 0)).nonzero().flatten()
+    return join(cones(graph, num_layers, Queries(node.index_select(0, alone), color.index_select(0, alone))))
+
+
+def _pairs(queries: Queries, num_nodes: int) -> Tensor:
+    """The different pairs of colored nodes, as numbers `v * num_nodes + w`, sorted."""
+    assert queries.second is not None
+    both = (queries.color >= 0) & (queries.second >= 0)
+    return torch.unique((queries.color * num_nodes + queries.second)[both])
+
+
+def _blocks(queries: Queries, pair: Tensor, num_nodes: int) -> Tensor:
+    """The block that each query reads, -1 where nothing is colored."""
+    first, second = queries.color, queries.second
+    assert second is not None
+    number, _ = contains(pair, first * num_nodes + second)
+    one = torch.where(first >= 0, first, torch.where(second >= 0, num_nodes + second, -1))
+    return torch.where((first >= 0) & (second >= 0), 2 * num_nodes + number, one)
+
+
+def _part_sizes(graph: IndexedGraph, num_layers: int, key: Tensor, v: Tensor, w: Tensor) -> list[int]:
+    """Splits queries so that each part looks at about `CHUNK` neighbors at most; a pair is never split."""
+    num_nodes, out, into = graph.num_nodes, graph.out, graph.into
+    one, limit = torch.ones_like(out.degree), out.neighbor.numel() + num_nodes
+    ahead = out.walk_sums(one, num_layers // 2 + 1).clamp_(max=limit)
+    behind = into.walk_sums(one, (num_layers - 1) // 2 + 1).clamp_(max=limit)
+    number = key // num_nodes
+    first = torch.ones_like(number, dtype=torch.bool)
+    first[1:] = number[1:] != number[:-1]
+    work = (ahead[v[number]] + ahead[w[number]]) * first + 2 * behind[key % num_nodes]
+    part = (work.cumsum(0) // CHUNK)[first.nonzero().flatten()][first.cumsum(0) - 1]
+    return torch.unique_consecutive(part, return_counts=True)[1].tolist()
