@@ -32,9 +32,9 @@ graph per source. Products of a few thousand rows do not fill a large GPU, so fe
 """
 LOOP = """\
 Steps of training a second with a GCN in batches of 128 graphs, all processes together, and the share of a step that
-goes into cutting its batch out of the dataset. *Recorded* steps are replayed as CUDA graphs, the default of `idgnn train`
-on a GPU: batches are drawn anew in each epoch and padded to a few sizes, and a recorded step cuts its batch itself. *Eager*
-ones are not (`--cuda-graphs off`), *compiled* ones are recorded too (`--compile`).
+goes into cutting its batch out of the dataset. *Recorded* steps are replayed as CUDA graphs, the default of `idgnn
+train` on a GPU: batches are drawn anew in each epoch and padded to a few sizes, and a recorded step cuts its batch
+itself. *Eager* ones are not (`--cuda-graphs off`), *compiled* ones are recorded too (`--compile`).
 """
 MOLHIV = """\
 The same with `--data ogbg-molhiv --processes 1 --modes eager recorded`: 33 thousand molecules, 258 batches an epoch.

@@ -118,7 +118,7 @@ class PaddedCutter:
             blocks, field = self.sizes[pointers.counts.space], pointers.counts
             first, last = sum(blocks[: pointers.first]), sum(blocks[: pointers.last])
             row = field.row * total + begin[field.space]
-            counts.append(torch.tensor([row + sum(blocks) - 1, *range(row + first, row + last)]))
+            counts += [torch.tensor([row + sum(blocks) - 1]), torch.arange(row + first, row + last)]
             lead.append(torch.full((last - first + 1,), sum(sizes)))
             sizes.append(last - first + 1)
         return torch.cat(counts).to(device), torch.cat(lead).to(device), sizes
