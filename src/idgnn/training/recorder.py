@@ -171,8 +171,6 @@ def is_recorded(options: TrainOptions, model: Any, processes: Processes, device:
 
 
 def _why_not(options: TrainOptions, model: Any, processes: Processes, device: torch.device) -> str | None:
-    if device.type != "cuda":
-        return f"for CUDA, but the device is {device}"
     if processes.size > 1:
         return f"for one process, but there are {processes.size}"
     if isinstance(model, PreparesBatches):
@@ -187,4 +185,4 @@ def _why_not(options: TrainOptions, model: Any, processes: Processes, device: to
             f"for networks that know padding, which {type(model).__name__} does not, or for batches that stay the same "
             "for some epochs (reshuffle_every)"
         )
-    return None
+    return None if device.type == "cuda" else f"for CUDA, but the device is {device}"

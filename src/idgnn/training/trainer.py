@@ -66,14 +66,14 @@ class Trainer:
     ) -> None:
         self.device = choose_device(device_name(options.device, processes))
         _check_options(options, model, problem)
+        recorded = is_recorded(options, model, processes, self.device)
         self.model, self.problem, self.options, self.seed = model.to(self.device), problem, options, seed
         self.processes = processes
         self.network = torch.compile(self.model, dynamic=True) if options.compile else self.model
         self.parallel = processes.parallel(cast(nn.Module, self.network))
         self.recorder: Recorder | None = None
-        if is_recorded(options, model, processes, self.device):
+        if recorded:
             self.recorder = Recorder(CudaGraphCache(self.device), knows_padding(model), options.compile)
-        recorded = self.recorder is not None
         self.optimizer = torch.optim.Adam(
             self.model.parameters(),
             # A captured step reads the learning rate from the device.
