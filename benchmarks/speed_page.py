@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.loop import MODES
+from benchmarks.loop import MODES, NAMES
 from idgnn.writing import write_text
 
 RESULTS = Path(__file__).parent / "results"
@@ -32,8 +32,9 @@ graph per source. Products of a few thousand rows do not fill a large GPU, so fe
 """
 LOOP = """\
 Steps of training a second with a GCN in batches of 128 graphs, all processes together, and the share of a step that
-goes into cutting its batch out of the dataset. *Recorded* steps are replayed as CUDA graphs (`idgnn train --cuda-graphs
---reshuffle-every 50`), and a batch is cut once for 50 replays. *Compiled* ones are recorded too (`--compile`).
+goes into cutting its batch out of the dataset. *Recorded* steps are replayed as CUDA graphs, the default of `idgnn
+train` on a GPU: batches are drawn anew in each epoch and padded to a few sizes, and a recorded step cuts its batch
+itself. *Eager* ones are not (`--cuda-graphs off`), *compiled* ones are recorded too (`--compile`).
 """
 MOLHIV = """\
 The same with `--data ogbg-molhiv --processes 1 --modes eager recorded`: 33 thousand molecules, 258 batches an epoch.
@@ -182,12 +183,13 @@ def loop_rows() -> Iterable[list[str]]:
         for key in dict.fromkeys((each["data"], each["mode"], each["processes"]) for each in found):
             data, mode, processes = key
             each = [one for one in found if (one["data"], one["mode"], one["processes"]) == key]
+            rates = {one["network"]: one["steps_per_second"] for one in each}
             shares = [one["outside"] for one in each if one["outside"] is not None]
             how = "" if place == "CPU" else f", {mode}"
             yield [
                 f"{data}, {place}{how}",
                 str(processes),
-                *(rate(one["steps_per_second"]) for one in each),
+                *(rate(rates[network]) if network in rates else "" for network in NAMES.values()),
                 "" if not shares else f"{min(shares):.0%} to {max(shares):.0%}",
             ]
 

@@ -13,6 +13,8 @@ from torch import Tensor
 from idgnn.tasks.link_prediction import LinkObjective
 from idgnn.tasks.objective import Binary, Classes, Quantity
 from idgnn.tasks.problem import objective_from_dict
+from idgnn.tasks.quantities import Quantities
+from idgnn.tasks.relational import AbsoluteError
 
 OBJECTIVES = (Classes(3), Binary(), LinkObjective(), Quantity(5.0, 2.5))
 
@@ -207,3 +209,34 @@ def test_weighted_losses_by_hand(given_, no, yes):
     assert math.isclose(float(Binary(class_weights=(no, yes)).loss(out, target)), expected, rel_tol=1e-4)
     both = torch.cat([torch.zeros_like(out), out], dim=1)  # the same two classes, with an output each
     assert math.isclose(float(Classes(2, class_weights=(no, yes)).loss(both, target)), expected, rel_tol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        Classes(3),
+        Classes(3, class_weights=(1.0, 2.0, 0.5)),
+        Binary(),
+        Binary(class_weights=(0.3, 4.0)),
+        Quantity(1.0, 2.0),
+        Quantity(1.0, 2.0, "absolute"),
+        Quantities(("a", "b"), (0.0, 1.0), (1.0, 3.0), (1.0, 1.0), "absolute"),
+        AbsoluteError(1.0, 2.0),
+    ],
+    ids=str,
+)
+def test_padding_does_not_count_in_losses(objective):
+    generator = torch.Generator().manual_seed(0)
+    out = torch.randn(9, objective.num_outputs, generator=generator)
+    target = torch.randint(2, (9,), generator=generator)
+    if isinstance(objective, Quantities):
+        target = torch.randn(9, 2, generator=generator)
+    real = torch.tensor([True, True, False, True, False, True, True, True, False])
+    padded, alone = (out.clone().requires_grad_() for _ in range(2))
+    ours, theirs = objective.loss(padded, target, real), objective.loss(alone[real], target[real])
+    assert ours.item() == pytest.approx(theirs.item(), rel=1e-6)
+    for loss in (ours, theirs):
+        loss.backward()
+    assert padded.grad is not None and alone.grad is not None
+    assert torch.allclose(padded.grad, alone.grad, atol=1e-7)
+    assert not padded.grad[~real].any()

@@ -104,7 +104,7 @@ def test_graphs_are_reshuffled_every_few_epochs(monkeypatch):
 
 def test_recording_needs_a_gpu():
     with pytest.raises(ValueError, match=r"cuda_graphs is for CUDA, but the device is cpu"):
-        trainer_for(problem_for("graph-classification"), replace(QUICK, cuda_graphs=True))
+        trainer_for(problem_for("graph-classification"), replace(QUICK, cuda_graphs="on"))
 
 
 def test_the_cosine_is_that_of_pytorch():

@@ -34,6 +34,7 @@ from idgnn.identity.schedule import Messages, Schedule
 from idgnn.identity.second_nodes import SecondNodes
 from idgnn.layers.eager import eager
 from idgnn.layers.identity_conv import IdentityConv
+from idgnn.layers.norm_relu import norm_relu
 from idgnn.layers.operator import Operator
 from idgnn.models.count_scale import CountScale
 from idgnn.models.foreign import check_exact, find_widths
@@ -310,8 +311,9 @@ class IDGNN(Saved, nn.Module):
             h, answer = self._run_schedule(h, ready, ready.plan), ready.plan.answer
         else:
             h, answer = self._run_rows(h, ready, ready.plan), ready.plan.query_row
-        if ready.pool is not None:  # then each row answers once, in order
-            h = h if answer.numel() == h.size(0) else h.index_select(0, answer)
+        if ready.pool is not None:  # then each row answers once, in order, and padding in none
+            padded = isinstance(ready.plan, Schedule) and ready.plan.rounds[-1].real is not None
+            h = h if answer.numel() == h.size(0) and not padded else h.index_select(0, answer)
             return self.finish(self.pooled(h, ready.pool))
         repeated = answer.numel() > h.size(0)  # then the same rows answer several queries
         h = h if repeated else h.index_select(0, answer)
@@ -332,9 +334,11 @@ class IDGNN(Saved, nn.Module):
         x = x if self.count_scale is None else self.count_scale(x)
         return drop(self.lin_in(x).relu(), self.dropout, self.training)
 
-    def after(self, layer: int, out: Tensor) -> Tensor:
-        """The states after a round, from what its convolution gave."""
-        return drop(self.norms[layer](out).relu_(), self.dropout, self.training)
+    def after(self, layer: int, out: Tensor, real: Tensor | None = None) -> Tensor:
+        """The states after a round, from what its convolution gave; `real` says which rows are no padding."""
+        norm = cast(BatchNorm, self.norms[layer])
+        h = norm(out).relu_() if real is None else norm_relu(out, norm.module, real)
+        return drop(h, self.dropout, self.training)
 
     def finish(self, h: Tensor) -> Tensor:
         """The embeddings, from the states after the last round."""
@@ -489,7 +493,8 @@ class IDGNN(Saved, nn.Module):
         """The rounds of our own layers, from the nodes to the targets of the last."""
         h = h.index_select(0, schedule.node)
         for layer, (conv, round_) in enumerate(zip(self.convs, schedule.rounds, strict=True)):
-            h = self.after(layer, cast(IdentityConv, conv).operator(h, round_, ready.weight, ready.edge_attr))
+            out = cast(IdentityConv, conv).operator(h, round_, ready.weight, ready.edge_attr)
+            h = self.after(layer, out, round_.real)
         return h
 
     def _run_rows(self, h: Tensor, ready: Prepared, rows: RowGraph) -> Tensor:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits, l1_loss
+from torch.nn.functional import binary_cross_entropy_with_logits
 from torch_geometric.data import HeteroData
 
 from idgnn.choices import RelationalKind
 from idgnn.graphs.relational.graph import check_within_data
 from idgnn.graphs.relational.task_tables import ItemLists, TimedQueries
 from idgnn.tasks.heuristics import direct_uses, find_uses, past_visits, popularity
-from idgnn.tasks.objective import Binary, Objective, Quantity
+from idgnn.tasks.objective import Binary, Objective, Quantity, error_of
 from idgnn.tasks.ranking import ranking_metrics, top_items
 
 
@@ -24,9 +24,9 @@ class AbsoluteError(Quantity):
 
     kind = "absolute_error"
 
-    def loss(self, out: Tensor, target: Tensor) -> Tensor:
+    def loss(self, out: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
         """Mean absolute error, in standard deviations of the training targets."""
-        return l1_loss(out.squeeze(-1).float(), ((target - self.mean) / self.scale).float())
+        return error_of("absolute", out.squeeze(-1).float(), ((target - self.mean) / self.scale).float(), real)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from idgnn.models.saving import separate_tensors
+from idgnn.training.cuda_graphs import make_adam_state
 from idgnn.training.processes import command
 from idgnn.training.trainer import Trainer
 from idgnn.writing import replacing
@@ -53,6 +54,8 @@ def load_checkpoint(trainer: Trainer, path: Path) -> None:
         slots.setdefault(int(number), {})[slot] = tensor
     groups = trainer.optimizer.state_dict()["param_groups"]
     trainer.optimizer.load_state_dict({"state": slots, "param_groups": groups})
+    if trainer.recorder is not None:
+        make_adam_state(trainer.optimizer)  # of weights that had no gradient so far
     trainer.best_weights = _under("best/", tensors)
     trainer.epoch, trainer.batch_size = progress["epoch"], progress["batch_size"]
     trainer.best_epoch, trainer.best_score = progress["best_epoch"], progress["best_score"]

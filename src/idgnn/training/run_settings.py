@@ -45,8 +45,8 @@ class TrainOptions:
     """bf16: matrix products in bfloat16 (autocast), all else in float32."""
     reshuffle_every: int = 1
     """Epochs between two assignments of the graphs to batches."""
-    cuda_graphs: bool = False
-    """On CUDA: capture the step of each batch as a CUDA graph and replay it; set reshuffle_every to 50 as well."""
+    cuda_graphs: Literal["auto", "on", "off"] = "auto"
+    """Record steps as CUDA graphs and replay them, several times faster; auto: on a GPU, if the network allows it."""
     compile: bool = False
     """Compile the network with torch.compile; the first epochs then take half a minute or more."""
 
@@ -75,11 +75,6 @@ class TrainOptions:
                 raise ValueError(f"{name} is for batches of nodes or pairs. Set query_batch_size, for example 512.")
             return
         check_counts(self, ("query_batch_size",))
-        if self.cuda_graphs:
-            raise ValueError(
-                "cuda_graphs replays batches of whole graphs, but with query_batch_size every batch is another part of "
-                "a graph. Leave one of them out."
-            )
 
 
 @dataclass(frozen=True)

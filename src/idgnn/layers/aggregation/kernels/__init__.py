@@ -11,6 +11,7 @@ alignment: for a batch with another offset Triton would compile again, during th
 
 from idgnn.layers.aggregation.kernels.attend import Lists, attend, attend_backward
 from idgnn.layers.aggregation.kernels.maxima import from_winners, maximum
+from idgnn.layers.aggregation.kernels.norm import norm_relu, norm_relu_backward
 from idgnn.layers.aggregation.kernels.sums import Second, Weights, products, weighted_sum
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "attend_backward",
     "from_winners",
     "maximum",
+    "norm_relu",
+    "norm_relu_backward",
     "products",
     "weighted_sum",
 ]

@@ -1,0 +1,61 @@
+"""A step on a padded batch of roots is the step on the batch."""
+
+import copy
+import warnings
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from idgnn.models.large_graph import LargeGraph
+from idgnn.training.batches import GraphBatch
+from idgnn.training.padded_roots import _MOST_RENEWALS, NotRecordedRootsWarning, PaddedRoots
+from tests.training.test_padded_batches import assert_same, network, part_of, result, values_of
+
+DOUBLE = torch.float64
+
+
+def large_graph(model, part) -> LargeGraph:
+    data = Data(part.x, part.edge_index, part.edge_attr, edge_weight=part.edge_weight)
+    graph = LargeGraph(model.encoder, data)
+    graph.blocks, graph.by_source = None, True  # as for a network on a GPU
+    return graph
+
+
+@pytest.mark.parametrize("asked", ["node", "pair"])
+@pytest.mark.parametrize("identity", ["none", "fast", "full"])
+@pytest.mark.parametrize("conv", ["gcn", "sage", "gat", "gin", "gine"])
+def test_padding_changes_nothing(conv, identity, asked):
+    part = part_of(asked, DOUBLE, "cpu")
+    start = network(part, conv, identity)
+    graph, padded = large_graph(start, part), PaddedRoots(torch.device("cpu"))
+    size = part.x.size(0)
+    every = torch.arange(size)
+    batches = [every[5:20], every[:9], every, every[3:16:2]]
+    for roots, fanout in [(some, ()) for some in batches] + [(every[4:14], (2, 3, 2))]:
+        queries = roots if asked == "node" else torch.stack([roots, (roots + 2) % size])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ready = graph.prepare(queries, fanout, seed=3)
+        batch = GraphBatch(ready, torch.zeros_like(roots), 1, roots.double())
+        found = padded.load(batch)
+        assert found is not None and padded.padded is not None
+        ours, theirs = copy.deepcopy(start), copy.deepcopy(start)
+        mine = padded.padded.cut(found)
+        assert torch.equal(mine.target[mine.real], batch.target)
+        assert mine.real.numel() > roots.numel(), "nothing was padded"
+        if asked == "pair" and identity == "full":  # the head reads both directions; here the encoder alone is compared
+            ours.symmetric = theirs.symmetric = False
+        expected = values_of(result(theirs, batch), theirs)
+        assert_same(values_of(result(ours, mine), ours), expected, expected, 1e-12)
+
+
+def test_batches_of_many_forms_are_run_as_they_are():
+    part = part_of("node", DOUBLE, "cpu")
+    model = network(part, "gcn", "full")
+    graph, padded = large_graph(model, part), PaddedRoots(torch.device("cpu"))
+    padded._renewals = _MOST_RENEWALS
+    batch = GraphBatch(graph.prepare(torch.arange(9)), torch.zeros(9), 1, torch.zeros(9))
+    with pytest.warns(NotRecordedRootsWarning, match="steps are not recorded"):
+        padded.load(batch)
+    assert padded.load(batch) is None
