@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.against_pyg import CONTENDERS as NETWORKS
 from benchmarks.loop import MODES, NAMES
 from idgnn.writing import write_text
 
@@ -20,6 +21,16 @@ Ratios are between contenders that take turns in one run, but for PubMed's; a ra
 page is written by `python -m benchmarks.speed_page` from `benchmarks/results`; no number is by
 hand. How the cost grows with the graph is in [`scaling.md`](scaling.md), what was tried and what came of it in
 `benchmarks/NOTES.md`.
+"""
+PYG = """\
+The same network once made of PyG's layers, as its users write it, and once as an `IDGNN`: 128 ENZYMES graphs, *K* = 3,
+all with the parameters of a 256-wide GCN; forward and backward. Each line is a multiple of PyG's time. *Colored
+messages* is ID-GNN-Full as in Eq. 3 (`color="message"`); the default colors the update, too. PyG's GCN and GAT add
+self-loops in every layer of every step, and its GCN computes degrees; *prepared*, this is done before, as it is for an
+`IDGNN`. Only so can they be recorded as CUDA graphs.
+"""
+PYG_GPU = """\
+The figures of the GPU are from {code}; what the change should bring there is in `benchmarks/NOTES.md`.
 """
 GPU = """\
 Batches of ENZYMES graphs, *K* = 3, all with the parameters of a 256-wide GCN; forward and backward, prepared before.
@@ -59,6 +70,12 @@ def page() -> str:
             "## Training steps and building, on a CPU\n",
             source("cpu", "make bench"),
             *table(("what", "measured", "target", ""), cpu_rows()),
+            "\n## Beside PyG's own layers\n",
+            source("against_pyg_cpu", "python -m benchmarks.against_pyg"),
+            source("against_pyg_h200", "python -m benchmarks.against_pyg --device cuda"),
+            PYG,
+            PYG_GPU.format(code=record("against_pyg_h200")["code"]) if "code" in record("against_pyg_h200") else "",
+            *table(("forward and backward", *CONVS.values()), pyg_rows()),
             "\n## Training steps, on a GPU\n",
             source("h200", "python -m benchmarks.gpu"),
             GPU,
@@ -88,8 +105,10 @@ def record(name: str) -> dict[str, Any]:
 
 def where(machine: dict[str, Any]) -> str:
     """The machine in words: its GPU, or how many threads of its processor."""
+    if "gpu" in machine:
+        return machine["gpu"]
     threads = machine["threads"]
-    return machine.get("gpu") or f"{threads} thread{'' if threads == 1 else 's'} of an {machine['processor']}"
+    return f"{threads} thread{'' if threads == 1 else 's'} of an {machine['processor']}"
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]], left: int = 1) -> list[str]:
@@ -131,6 +150,18 @@ def cpu_rows() -> Iterable[list[str]]:
     for each in records("cpu"):
         target = f"{each['target']} {each['unit']}" if each["target"] else ""
         yield [each["name"], f"{each['value']:.3g} {each['unit']}", target, "" if each["met"] else "missed"]
+
+
+def pyg_rows() -> Iterable[list[str]]:
+    """One row for each network, one column for each architecture."""
+    for name, place in (("against_pyg_cpu", "CPU"), ("against_pyg_h200", "H200")):
+        found = figures(name)
+        for mode, pyg in (("eager", "PyG"), ("eager", "PyG, prepared"), ("replayed", "PyG, prepared")):
+            if f"gcn, {mode}: {pyg}" in found:
+                yield section(f"{place}, {mode}, {pyg}")
+                yield ["time", *of(found, f"{mode}: {pyg}", "{:.3g} ms")]
+                for network in NETWORKS:
+                    yield [network, *of(found, f"{mode}, {network} : {pyg}")]
 
 
 def gpu_rows(found: dict[str, dict[str, Any]]) -> Iterable[list[str]]:

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from idgnn.choices import Color
 from idgnn.identity.schedule import Blocks, Round, TakesBlocks
 from idgnn.layers.aggregation import attend, attention, attention_and_score, gather_sum, together
-from idgnn.layers.aggregation.dispatch import has_kernels
 from idgnn.layers.linear import linear_by_color
 from idgnn.layers.operator import Operator
 
@@ -85,9 +84,8 @@ class IdentityGAT(Operator):
             out = attend(sent, scores, together(round_), round_.previous, self.negative_slope)
         else:
             out = self._attend_blocks(sent, scores, round_, round_.blocks)
-        if self.update_colored is not None:
-            # A clone: the gradients of attention need its result as it is.
-            out = self.color_update(out.clone() if has_kernels(out.device) else out, x[round_.split :], round_)
+        if self.update_colored is not None and round_.num_sources > round_.split:
+            out = self.color_update(out.clone(), x[round_.split :], round_)  # gradients of attention need it as it is
         return out if self.bias is None else out + self.bias
 
     def block_values(self, x: Tensor, blocks: Blocks) -> tuple[Tensor, Tensor]:
