@@ -306,19 +306,18 @@ class IDGNN(Saved, nn.Module):
                 f"run was given a {type(ready).__name__}, expected what prepare returns; of a batch of RootLoader that "
                 "is batch.ready."
             )
-        h = self.start(ready.x)
         if isinstance(ready.plan, Schedule):
-            h, answer = self._run_schedule(h, ready, ready.plan), ready.plan.answer
+            h, answer = self._run_schedule(ready, ready.plan), ready.plan.answer
         else:
-            h, answer = self._run_rows(h, ready, ready.plan), ready.plan.query_row
+            h, answer = self._run_rows(self.start(ready.x), ready, ready.plan), ready.plan.query_row
         if ready.pool is not None:  # then each row answers once, in order, and padding in none
             padded = isinstance(ready.plan, Schedule) and ready.plan.rounds[-1].real is not None
             h = h if answer.numel() == h.size(0) and not padded else h.index_select(0, answer)
             return self.finish(self.pooled(h, ready.pool))
-        repeated = answer.numel() > h.size(0)  # then the same rows answer several queries
-        h = h if repeated else h.index_select(0, answer)
+        last = answer.numel() >= h.size(0)  # where rows answer once or more often, embeddings are selected: they are short
+        h = h if last else h.index_select(0, answer)
         h = self.finish(h)
-        h = h.index_select(0, answer) if repeated else h
+        h = h.index_select(0, answer) if last else h
         if ready.read is None:
             return h
         node = h.index_select(0, ready.read.node)
@@ -489,9 +488,12 @@ class IDGNN(Saved, nn.Module):
                 scale.fit(counts)
             self._fitted = True
 
-    def _run_schedule(self, h: Tensor, ready: Prepared, schedule: Schedule) -> Tensor:
+    def _run_schedule(self, ready: Prepared, schedule: Schedule) -> Tensor:
         """The rounds of our own layers, from the nodes to the targets of the last."""
-        h = h.index_select(0, schedule.node)
+        if self.identity == "full":
+            h = self.start(ready.x).index_select(0, schedule.node)
+        else:  # each node once: features are selected, which have no gradient
+            h = self.start(ready.x.index_select(0, schedule.node))
         for layer, (conv, round_) in enumerate(zip(self.convs, schedule.rounds, strict=True)):
             out = cast(IdentityConv, conv).operator(h, round_, ready.weight, ready.edge_attr)
             h = self.after(layer, out, round_.real)
