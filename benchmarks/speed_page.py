@@ -30,7 +30,8 @@ self-loops in every layer of every step, and its GCN computes degrees; *prepared
 `IDGNN`. Only so can they be recorded as CUDA graphs.
 """
 PYG_GPU = """\
-The figures of the GPU are from {code}; what the change should bring there is in `benchmarks/NOTES.md`.
+The figures of the GPU are from {code}; what
+the change should bring there is in `benchmarks/NOTES.md`.
 """
 GPU = """\
 Batches of ENZYMES graphs, *K* = 3, all with the parameters of a 256-wide GCN; forward and backward, prepared before.

@@ -314,7 +314,9 @@ class IDGNN(Saved, nn.Module):
             padded = isinstance(ready.plan, Schedule) and ready.plan.rounds[-1].real is not None
             h = h if answer.numel() == h.size(0) and not padded else h.index_select(0, answer)
             return self.finish(self.pooled(h, ready.pool))
-        last = answer.numel() >= h.size(0)  # where rows answer once or more often, embeddings are selected: they are short
+        last = answer.numel() >= h.size(
+            0
+        )  # where rows answer once or more often, embeddings are selected: they are short
         h = h if last else h.index_select(0, answer)
         h = self.finish(h)
         h = h.index_select(0, answer) if last else h
