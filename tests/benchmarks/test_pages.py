@@ -16,7 +16,6 @@ def words_of(path: str) -> str:
     return re.sub(r"\s+", " ", (ROOT / path).read_text())
 
 
-
 @pytest.mark.parametrize("writer", [speed_page, scaling_page, relational_page])
 def test_pages_are_those_of_the_records(writer):
     assert (ROOT / writer.PAGE).read_text() == writer.page(), f"write it anew: python -m {writer.__name__}"

@@ -6,7 +6,7 @@ import pytest
 
 from idgnn.experiments.tables import TABLES
 from idgnn.report.gains import gains
-from tests.report.made import AS_PUBLISHED, filled, record, runs, table2
+from tests.report.made import AS_PUBLISHED, COLUMN, filled, record, records_of, runs, table2
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -14,13 +14,25 @@ def test_every_table_is_complete_without_records(name):
     table = filled(name, {})
     assert {cell.status for cell in table.ours()} == {"missing"}
     assert any(line == "published" for line, _, _ in table.cells)
-    assert all(table.sources(row, table.table.columns) for row in table.table.rows)
+    recommended_alone = [row for row in table.table.rows if row.name.startswith("two-")]  # without a run, not shown
+    assert not any(table.sources(row, table.table.columns) for row in recommended_alone)
+    assert all(table.sources(row, table.table.columns) for row in table.table.rows if row not in recommended_alone)
 
 
 def test_models_beyond_the_paper_have_no_released_and_no_published_numbers():
     table = filled("table2", {})
     row = next(row for row in table.table.rows if row.name == "walks-gcn")
     assert table.sources(row, table.table.columns) == ["text"]
+
+
+def test_further_seeds_count_where_they_were_run():
+    found = records_of({"gcn": (0.6, 0.7, 0.8)})
+    more = [spec for spec in TABLES["table2"].specs("text", (5,)) if (spec.row, spec.column) == ("gcn", COLUMN)]
+    found |= {spec.key: record(spec, 0.9) for spec in more}
+    cells = filled("table2", found).cells
+    assert (cells["text", "gcn", COLUMN].n, cells["text", "gcn", COLUMN].total) == (4, 4)
+    assert cells["text", "gcn", COLUMN].mean == pytest.approx(0.75)
+    assert cells["text", "sage", COLUMN].total == 3
 
 
 def test_the_best_of_each_family_and_of_the_column_are_marked():
@@ -48,8 +60,8 @@ def test_models_beyond_the_paper_are_labeled_and_never_the_best():
             records[spec.key] = record(spec, value, metric="roc_auc")
     table = filled(made.name, records)
     heading = next(each for each in made.columns if each.name == "link-ENZYMES")
-    beyond = [row for row in made.rows if row.name.startswith(("walks-", "both-"))]
-    assert len(beyond) == 8 and all(row.family.endswith("(beyond the paper)") for row in beyond)
+    beyond = [row for row in made.rows if row.name.startswith(("walks-", "both-", "two-"))]
+    assert len(beyond) == 12 and all(row.family.endswith("(beyond the paper)") for row in beyond)
     assert {table.mark("text", row, heading) for row in beyond} == {"family", ""}
     assert not any(row.family.endswith("(beyond the paper)") for row in made.rows if row not in beyond)
     assert "Beyond the paper" in made.note and "ID-GNN-Full, both directions" in made.note

@@ -27,8 +27,9 @@ def measure_graph8c(arguments: Mapping[str, int | str], seed: int, device: str) 
     exact refinement does (2,008 in place of 501 by one plain network with 3 layers; refinement leaves 478).
 
     Args:
-        arguments: `dataset`; `identity`, as of an :class:`idgnn.IDGNN`, or `"copy"` for ID-GNN-Full that sums over the
-            copy of each node; `layers`; `graphs`, how many of the first graphs, all by default.
+        arguments: `dataset`; `identity`, as of an :class:`idgnn.IDGNN`, `"copy"` for ID-GNN-Full that sums over the
+            copy of each node, or `"two"` for two colors, with neighbors as second nodes; `layers`; `graphs`, how many
+            of the first graphs, all by default.
         seed: Of the weights.
         device: Where the networks run.
     """
@@ -76,8 +77,10 @@ def _scaled(rows: Tensor) -> Tensor:
 
 
 def _network(identity: str, layers: int, seed: int) -> IDGNN:
-    copy = identity == "copy"
-    kind = cast(Identity, "full" if copy else identity)
+    copy, colors = identity == "copy", 2 if identity == "two" else 1
+    kind = cast(Identity, "full" if copy or colors == 2 else identity)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return (CopySum if copy else IDGNN)(1, _WIDTH, None, layers, "gin", kind, normalize=False).train()
+        return (CopySum if copy else IDGNN)(
+            1, _WIDTH, None, layers, "gin", kind, colors=colors, normalize=False
+        ).train()

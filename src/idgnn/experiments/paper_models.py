@@ -23,6 +23,7 @@ class Model:
     identity: Literal["none", "fast", "full"]
     variant: Variant = "idgnn"
     beyond: bool = False  # the paper
+    colors: int = 1
 
     @property
     def row(self) -> Row:
@@ -44,8 +45,14 @@ BOTH = tuple(
     for conv in CONVS
 )
 """Beyond the paper, for links: an undirected link has no direction, so both are read and averaged."""
+TWO_COLORS = tuple(
+    Model(f"two-{conv}", conv, "ID-GNN-Full, two colors (beyond the paper)", "full", beyond=True, colors=2)
+    for conv in CONVS
+)
+"""Beyond the paper, for links: both ends are colored, each with weights of its own, and both are read."""
 WALKS_NOTE = "ID-GNN-Fast, pairs (it also reads the counts of walks between the two nodes)"
 BOTH_NOTE = "ID-GNN-Full, both directions (a link has no direction, so both are read and averaged)"
+TWO_COLORS_NOTE = "ID-GNN-Full, two colors (both ends of a link are colored and read)"
 BEYOND_NOTE = "Beyond the paper, without a published number and not part of any comparison: "
 
 BEST = tuple(

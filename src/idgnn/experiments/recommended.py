@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from idgnn.choices import Aggregation, TaskName
-from idgnn.experiments.paper_models import PAPER, WALKS, Model
+from idgnn.experiments.paper_models import PAPER, TWO_COLORS, WALKS, Model
 from idgnn.experiments.protocols import Setup
 from idgnn.experiments.spec import Variant
 from idgnn.graphs.sources import Selection
@@ -65,6 +65,7 @@ class Recipe:
             conv=model.conv,
             identity=model.identity,
             color="message+update",
+            colors=model.colors,
             aggr=self.aggr,
             cycle_scale="standardized",
             dropout=self.dropout,
@@ -170,4 +171,5 @@ def recommended(task: TaskName, data: str, split: Literal["random", "provided"] 
     """The settings that we recommend. Links are read in both directions, so there are no models apart for that."""
     kind = kind_of(task, data)
     models = PAPER + (WALKS if task in ("shortest-path", "link-prediction") else ())
+    models += TWO_COLORS if task == "link-prediction" else ()
     return setup_of(CANDIDATES[kind][CHOSEN[kind]], task, data, split, models)

@@ -74,8 +74,8 @@ class TwoColorCone(Cone):
         source, target, edge = edges_between(graph, states)
         used = states.arrival.index_select(0, source) + states.remaining.index_select(0, target) < self.num_layers
         used = (used & self.is_row.index_select(0, target)).nonzero().flatten()
-        ends = (self.row.index_select(0, end.index_select(0, used)) for end in (source, target))
-        return *ends, edge.index_select(0, used)
+        source, target = (self.row.index_select(0, end.index_select(0, used)) for end in (source, target))
+        return source, target, edge.index_select(0, used)
 
 
 @dataclass(frozen=True)
@@ -273,9 +273,7 @@ def _states_of(graph: IndexedGraph, num_layers: int, queries: Queries, v: Tensor
     return PairStates(key, first, second, remaining, num_layers)
 
 
-def _one_color(
-    graph: IndexedGraph, num_layers: int, node: Tensor, color: Tensor | None, other: Tensor | None
-) -> Cone:
+def _one_color(graph: IndexedGraph, num_layers: int, node: Tensor, color: Tensor | None, other: Tensor | None) -> Cone:
     """The rows of the queries that have one of the colors alone."""
     assert color is not None and other is not None
     alone = ((color >= 0) & (other < 0)).nonzero().flatten()

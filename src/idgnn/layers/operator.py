@@ -73,8 +73,9 @@ class Operator(nn.Module, ABC):
     @abstractmethod
     def reset_parameters(self) -> None:
         """Draws new weights; those of colored updates are zero again."""
-        for update in filter(lambda each: each is not None, (self.update_colored, self.update_second)):
-            nn.init.zeros_(update)
+        for update in (self.update_colored, self.update_second):
+            if update is not None:
+                nn.init.zeros_(update)
 
     def of_colored(self, colored: Tensor, round_: Round, of: Callable[[Tensor, int], Tensor]) -> Tensor:
         """What `of(states, color)` makes of the states of the colored sources, color by color."""
@@ -105,9 +106,9 @@ class Operator(nn.Module, ABC):
 
     def _color_updates(self, total: Tensor, colored: Tensor, round_: Round) -> Tensor:
         """The same with two colors, where the row of a node under one color is the previous one of many targets."""
-        weights = self.update_colored, self.update_second
-        assert weights[0] is not None and weights[1] is not None
-        added = self.of_colored(colored, round_, lambda x, color: linear(x, weights[color - 1]))
+        first, second = self.update_colored, self.update_second
+        assert first is not None and second is not None
+        added = self.of_colored(colored, round_, lambda x, color: linear(x, first if color == 1 else second))
         added = torch.cat([added.new_zeros(1, added.size(1)), added])  # the first one for all other targets
         place = (round_.previous - (round_.split - 1)).clamp(min=0)
         return total.add_(added.index_select(0, place).to(total.dtype))
@@ -290,7 +291,7 @@ class LinearSumOperator(SumOperator):
         row = round_.previous.index_select(0, arrived)
         plain_row = exchange.twin.index_select(0, row - exchange.num_plain)
         change = self.message(x.index_select(0, row) - plain.states.index_select(0, plain_row), 0)
-        return self.finish(total.index_add(0, arrived, change, alpha=self.own_weight))
+        return self.finish(total.index_add_(0, arrived, change, alpha=self.own_weight))
 
 
 def _minus_rows(x: Tensor, table: Tensor, row: Tensor) -> Tensor:

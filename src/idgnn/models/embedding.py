@@ -33,6 +33,7 @@ from idgnn.identity.two_colors import all_rows, count_rows, two_color_bounds
 from idgnn.layers.aggregation import gather_sum
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.operator import LinearSumOperator, Operator, PlainRound, SumOperator
+from idgnn.models.chunk_threads import in_threads
 from idgnn.models.inputs import Inputs, check_one_color, of_data
 from idgnn.models.large_graph import LargeGraph
 
@@ -48,6 +49,8 @@ _EDGE_BYTES = 80
 # training graph (K = 3, width 64, one thread) took 4.1 s with 2^26, 5.5 s with 2^28 and 4.6 s with 2^25. Where rows
 # share blocks of messages, every chunk looks them up among all: SAGE and GAT took twice as long or more with 2^26.
 CPU_CHUNK, _CPU_CHUNK_OF_SUMS = 2**28, 2**26
+# Chunks that are worked on at once. More threads would wait for the Python interpreter, which takes a tenth of a chunk.
+_MOST_THREADS = 8
 _TRIPLES = 2**18  # that are listed at a time, unless one answer has more
 _UNITS = {"": 1} | {
     f"{letter}{binary}": (1024 if binary else 1000) ** power
@@ -156,8 +159,10 @@ def _answers(
         x = torch.cat([x, counted.to(x)], dim=-1)
     network = _KeptNetwork(model, inputs, x, torch.cat([queries.node, queries.color]), budget)
     if model.identity == "full":
-        for first, last in network.chunks(queries):
-            yield first, last, *network.colored(queries.slice(first, last))
+        chunks = network.chunks(queries)
+        found = in_threads(lambda some: network.colored(queries.slice(*some)), chunks, budget.room, budget.num_threads)
+        for (first, last), answer in found:
+            yield first, last, *answer
         return
     size = max(int(budget.room / budget.row), 1)
     for first in range(0, queries.node.numel(), size):
@@ -272,7 +277,10 @@ class _Budget:
             )
         self.room = (memory - kept if named else memory - kept - least / 2) / 2
         on_cpu = _CPU_CHUNK_OF_SUMS if operator is not None and operator.sums else CPU_CHUNK
-        self.chunk = min(self.room, on_cpu) if inputs.x.device.type == "cpu" else self.room
+        cpu = inputs.x.device.type == "cpu"
+        # Many small operations on indices take most of the time, which one thread does as fast as several.
+        self.num_threads = min(torch.get_num_threads(), _MOST_THREADS) if cpu and named else 1
+        self.chunk = min(self.room / self.num_threads, on_cpu) if cpu else self.room
 
     def cost(self, rows: Tensor, between: Tensor, edges: Tensor, sums: bool) -> Tensor:
         """Bytes of chunks with so many rows, edges looked at between them, and edges into them.
@@ -307,14 +315,17 @@ class _KeptNetwork:
         self.block_values: list[tuple[Tensor, ...]] = []  # of all blocks, for each round
         self.states = self._plain_states(x, read)  # after 0 ... num_layers rounds, each [num_nodes, width]
 
-    def chunks(self, queries: Queries) -> Iterator[tuple[int, int]]:
-        """Runs of queries, in their order, that fit into the room; refuses one that does not fit alone."""
+    def chunks(self, queries: Queries) -> Iterator[tuple[tuple[int, int], float]]:
+        """Runs of queries, in their order, that fit into the room, and the bytes of each; refuses one that does not
+        fit alone."""
         bounds = row_bounds(self.graph, self.model.num_layers, queries)
         cost = self.budget.cost(*bounds, self.keeps_sums)
         for query in (cost > self.budget.room).nonzero().flatten():  # by the bound; what it really costs may be less
             alone = queries.slice(int(query), int(query) + 1)
             self._check(find_cone(self.graph, self.model.num_layers, alone), alone)
-        yield from cut(cost, self.budget.chunk)
+        total = torch.cat([cost.new_zeros(1), cost.cumsum(0)]).tolist()
+        for first, last in cut(cost, self.budget.chunk):
+            yield (first, last), total[last] - total[first]
 
     def colored(self, queries: Queries) -> tuple[Tensor, int]:
         """Embeddings of nodes under colors, and how many of them no color reaches: those are the plain ones."""
@@ -354,7 +365,7 @@ class _KeptNetwork:
         """The states of the rows that answer."""
         h = self.states[0].index_select(0, schedule.node)
         for layer, (operator, round_) in enumerate(zip(self.operators, schedule.rounds, strict=True)):
-            x = torch.cat([self.states[layer].index_select(0, schedule.plain[layer]), h])
+            x = self._sources(layer, schedule.plain[layer], h, exchanged=round_.exchange is not None)
             if round_.exchange is not None:
                 plain = self.rounds[layer]
                 _, *own = round_.exchange.split(x, round_)
@@ -366,6 +377,17 @@ class _KeptNetwork:
                 out = operator(x, round_, self.weight, self.edge_attr)
             h = self.model.after(layer, out)
         return h.index_select(0, schedule.answer)
+
+    def _sources(self, layer: int, plain: Tensor, own: Tensor, exchanged: bool) -> Tensor:
+        """The states of all sources of a round: those of plain rows, and those of rows with states of their own."""
+        if not plain.numel():
+            return own
+        if exchanged and isinstance(self.operators[layer], LinearSumOperator):
+            # Plain states are read where they are kept, and own plain states are part of sums: places are enough.
+            x = own.new_empty(plain.numel() + own.size(0), own.size(1))
+            x[plain.numel() :] = own
+            return x
+        return torch.cat([self.states[layer].index_select(0, plain), own])
 
     def _plain_states(self, x: Tensor, read: Tensor) -> list[Tensor]:
         into, needed = self.graph.into, [torch.unique(read)]

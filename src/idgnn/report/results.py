@@ -108,6 +108,8 @@ def fill(table: Table, runs: Runs, records: Mapping[str, RunRecord], quick: bool
     """Computes the numbers of a table. Those of small runs are compared with nothing."""
     if quick:
         table, runs = replace(table, published={}), _of_quick(runs, records)
+    else:
+        runs = _with_more_seeds(table, runs, records)
     runs = _without_unused(runs, records)
     filled = ResultTable(table, {}, quick)
     for column in table.columns:
@@ -123,6 +125,18 @@ def fill(table: Table, runs: Runs, records: Mapping[str, RunRecord], quick: bool
                     status = best.status if best.mean is None else compare(best.mean, best.std, number, column)
                     filled.cells[protocol, row.name, column.name] = replace(best, published=number, status=status)
     return filled
+
+
+def _with_more_seeds(table: Table, runs: Runs, records: Mapping[str, RunRecord]) -> Runs:
+    """With the runs of further seeds that have a record."""
+    seeds = sorted({record.job["seed"] for record in records.values()} & set(grid.MORE_SEEDS))
+    more = [spec for protocol in table.protocols * bool(seeds) for spec in table.specs(protocol, seeds)]
+    found = dict(runs)
+    for spec in more:
+        if spec.key in records:
+            place = (spec.protocol, spec.row, spec.column)
+            found[place] = (*found.get(place, ()), spec)
+    return found
 
 
 def _without_unused(runs: Runs, records: Mapping[str, RunRecord]) -> Runs:

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule
 from torch.nn.parameter import is_lazy
+from torch_geometric.data import HeteroData
 from torch_geometric.nn import HANConv, HeteroConv, HGTConv, MessagePassing
 from torch_geometric.nn.module_dict import ModuleDict
 
+from idgnn.choices import Color
 from idgnn.identity.hetero.graph import HeteroIdentityGraph, TypedRows, typed_queries
-from idgnn.identity.hetero.queries import TypedQuerySpec
+from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec
 from idgnn.layers.eager import eager
 from idgnn.models.wrapping.calls import ColoredRows, Context
 from idgnn.models.wrapping.color_map import ColorMap, source_channels
 from idgnn.models.wrapping.hetero_arguments import HeteroCall, TypedPlan
 from idgnn.models.wrapping.hetero_calls import HeteroCalls, TypedContext, joined_rows
-from idgnn.models.wrapping.hetero_hooks import AllTypesHooks, EdgeTypeHooks, source_types
+from idgnn.models.wrapping.hetero_hooks import AllTypesHooks, EdgeTypeHooks, end_types
 from idgnn.models.wrapping.hetero_verify import verify_types
 from idgnn.models.wrapping.refusals import check_trace
 from idgnn.models.wrapping.trace import trace, trial
 from idgnn.models.wrapping.wrapped import Wrapped, copied, hold
+
+if TYPE_CHECKING:
+    from idgnn.models.hetero.wrapped_batches import WrappedPrepared
 
 
 class HeteroIdentityAwareModel(Wrapped):
@@ -42,6 +47,8 @@ class HeteroIdentityAwareModel(Wrapped):
 
     Every layer has a color map, `W1 h + b1`, for what a colored node sends (:class:`ColorMap`); a layer of all types at
     once has one for each source type. Those of edge types that start elsewhere than at the colored type are not used.
+    With `color="message+update"` a layer also adds a linear map of the colored row's own input, zero at first, to what
+    it returns for that row, edge type by edge type.
     HANConv weighs the relations of a node type by a mean over all of its nodes, which is that of the plain graph.
 
     Example:
@@ -55,9 +62,10 @@ class HeteroIdentityAwareModel(Wrapped):
         (torch.Size([2, 4]), 1)
     """
 
-    def __init__(self, module: nn.Module) -> None:
+    def __init__(self, module: nn.Module, color: Color = "message") -> None:
         super().__init__()
         self.module = copied(module)
+        self.color: Color = color
         self.colors = nn.Module()
         self._calls = HeteroCalls()
         self._order = _joined_order(self.module)
@@ -97,7 +105,7 @@ class HeteroIdentityAwareModel(Wrapped):
                 raise ValueError(f"graph is a {type(graph).__name__}, expected what idgnn.identity_graph returns.")
             plan = TypedPlan.of_graph(graph)
             roots = graph.root_type if isinstance(graph.root_type, list) else [graph.root_type]
-            num_layers = self._prepare(plan.original(call), plan.read, roots[0])
+            num_layers = self.check_types(plan.original(call), plan.read, roots[0])
             if int(torch.as_tensor(graph.num_layers).min()) < num_layers:
                 raise ValueError(
                     f"graph was built for fewer layers than the model takes rounds of messages, {num_layers}. Build it "
@@ -107,8 +115,50 @@ class HeteroIdentityAwareModel(Wrapped):
         typed = call.typed()
         num_layers = self.trace_call(call)
         asked = typed_queries(typed, queries, num_layers)
-        self._prepare(call, asked.read, asked.root)
+        self.check_types(call, asked.read, asked.root)
         return self.run_plan(call, TypedPlan.of_rows(TypedRows.of(typed, asked, num_layers), typed))
+
+    def prepare(self, data: HeteroData, queries: TypedQuerySpec | TypedQueries) -> WrappedPrepared:
+        """Works out the part of a graph that answers the queries, and its rows, to be run by :meth:`run`."""
+        from idgnn.models.hetero.wrapped_batches import WrappedGraph  # which needs to know what this is
+
+        graph = WrappedGraph(self, data, queries)
+        return graph.prepare(graph.asked).to(next(self.parameters(), torch.empty(0)).device)
+
+    def run(self, ready: WrappedPrepared) -> Tensor:
+        """The embeddings of what :meth:`prepare`, or a :class:`idgnn.RootLoader`, made ready: `[num_queries, out]`."""
+        return self.run_plan(ready.call, ready.plan)
+
+    def embed(
+        self,
+        data: HeteroData,
+        queries: TypedQuerySpec | TypedQueries,
+        *,
+        memory: float | str | None = None,
+        progress: bool = False,
+    ) -> Tensor:
+        """The answers to any number of queries, in evaluation mode and without gradients, on the CPU.
+
+        As many queries are answered at a time as the memory allows, each batch on the part of the graph that it sees.
+        The model is given `x_dict`, `edge_index_dict`, and `edge_attr_dict` and `edge_weight_dict` if it takes them; or
+        the `HeteroData`, if it takes one.
+        """
+        from idgnn.models.hetero.wrapped_batches import embed_wrapped  # which needs to know what this is
+
+        return embed_wrapped(self, data, queries, memory, progress)
+
+    def call_of(self, data: HeteroData) -> HeteroCall:
+        """The arguments of the model for a graph."""
+        parameters = inspect.signature(self.module.forward).parameters
+        if any("HeteroData" in str(parameter.annotation) for parameter in parameters.values()):
+            return HeteroCall.of(self.module, (data,), {})
+        named: dict[str, Any] = {}
+        for name in ("edge_attr", "edge_weight"):
+            found = {kind: data[kind][name] for kind in data.edge_types if data[kind].get(name) is not None}
+            argument = next((each for each in (f"{name}_dict", name) if each in parameters), None)
+            if found and argument is not None:
+                named[argument] = found
+        return HeteroCall.of(self.module, (data.x_dict, data.edge_index_dict), named)
 
     def run_plan(self, call: HeteroCall, plan: TypedPlan) -> Any:
         """The answers of a plan."""
@@ -140,7 +190,8 @@ class HeteroIdentityAwareModel(Wrapped):
             return self.module(*call.args, **call.kwargs)
         for kind, edges in call.edge_index.items():
             rows = contexts[kind[0]]
-            self._calls.own_type(edges, TypedContext(None if rows is None else Context(rows), plan.plain_row))
+            context = None if rows is None else Context(rows)
+            self._calls.own_type(edges, TypedContext(context, contexts, kind[2], plan.plain_row))
         joined = None if self._order is None else joined_rows(plan.colored, self._order)
         # Of layers that are given other edges; where that cannot be, any rows will do.
         current = joined or next(rows for rows in contexts.values() if rows is not None)
@@ -169,7 +220,7 @@ class HeteroIdentityAwareModel(Wrapped):
         self._num_layers = self._traced[call.settings]
         return self._num_layers
 
-    def _prepare(self, call: HeteroCall, read: str, root: str) -> int:
+    def check_types(self, call: HeteroCall, read: str, root: str) -> int:
         """Counts the rounds, and compares the model with brute force, once for each pair of types."""
         num_layers = self.trace_call(call)
         key = num_layers, read, root
@@ -191,16 +242,18 @@ class HeteroIdentityAwareModel(Wrapped):
         return {name: layer for name, layer in self.module.named_modules() if isinstance(layer, MessagePassing)}
 
     def _hook(self, name: str, layer: MessagePassing) -> EdgeTypeHooks | AllTypesHooks:
-        kinds = source_types(layer)
+        kinds, targets = end_types(layer)
         if kinds is None:
-            color = ColorMap(source_channels(layer), like=layer)
+            color = ColorMap(source_channels(layer), like=layer, color=self.color)
             hold(self.colors, name, color)
             return EdgeTypeHooks(name, color, self._calls)
         widths = getattr(layer, "in_channels", None)
         maps = ModuleDict()
         for kind in kinds:
             width = widths.get(kind) if isinstance(widths, dict) else widths
-            maps[kind] = ColorMap(width if isinstance(width, int) and width > 0 else None, like=layer)
+            known = width if isinstance(width, int) and width > 0 else None
+            # A type that receives nothing has no update.
+            maps[kind] = ColorMap(known, like=layer, color=self.color if kind in targets else "message")
         hold(self.colors, name, maps)
         return AllTypesHooks(name, maps, self._calls)
 

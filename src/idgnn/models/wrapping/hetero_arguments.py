@@ -72,7 +72,8 @@ class HeteroCall:
         def edges(kind: EdgeType, name: str, value: Any) -> Any:
             if not isinstance(value, Tensor):
                 return value
-            if value is not self.edge_index.get(kind):
+            # Those of a HeteroData that came from another process are copies.
+            if value is not self.edge_index.get(kind) and name != "edge_index":
                 return edge(kind, name, value)
             if kind not in found:
                 found[kind] = edge(kind, "edge_index", value)

@@ -22,6 +22,8 @@ class TypedContext:
     """What is colored for the layers that are given the edges of one type."""
 
     context: Context | None  # `None` if no row of the source type is colored
+    colored: Mapping[str, ColoredRows | None]  # of each node type
+    target: str  # the type that the edges lead to
     plain_row: Mapping[str, Tensor]  # of each node type, the rows that are the original graph itself
 
 
