@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from idgnn.models.large_graph import LargeGraph
 from idgnn.training.batches import GraphBatch
-from idgnn.training.padded_roots import _MOST_RENEWALS, NotRecordedRootsWarning, PaddedRoots
+from idgnn.training.padded_roots import _MOST_RENEWALS, PaddedRoots
 from tests.training.test_padded_batches import assert_same, network, part_of, result, values_of
 
 DOUBLE = torch.float64
@@ -56,6 +56,6 @@ def test_batches_of_many_forms_are_run_as_they_are():
     graph, padded = large_graph(model, part), PaddedRoots(torch.device("cpu"))
     padded._renewals = _MOST_RENEWALS
     batch = GraphBatch(graph.prepare(torch.arange(9)), torch.zeros(9), 1, torch.zeros(9))
-    with pytest.warns(NotRecordedRootsWarning, match="steps are not recorded"):
+    with pytest.warns(match="steps are not recorded"):
         padded.load(batch)
     assert padded.load(batch) is None

@@ -13,6 +13,7 @@ from idgnn.identity.padded_cut import segment_sizes
 from idgnn.identity.schedule import Schedule
 from idgnn.models.prepared import PreparedGraphs
 from idgnn.training.batches import GraphBatch
+from idgnn.training.cuda_graphs import NotRecordedWarning
 from idgnn.training.padded_batches import PaddedBatches, PaddedSize
 
 # The batches of one graph differ more than those of many graphs, and preparing them takes longer than running them.
@@ -20,10 +21,6 @@ STEP = 1.25
 _SPARE = 0.5  # the room that is left for larger batches
 _MOST_RENEWALS = 8
 _ONE = torch.zeros(1, dtype=torch.long)  # the batch is the only graph of its dataset
-
-
-class NotRecordedRootsWarning(UserWarning):
-    """Batches of roots are too different to be recorded."""
 
 
 class PaddedRoots:
@@ -75,7 +72,7 @@ class PaddedRoots:
             warnings.warn(
                 f"training is slower than it could be: {_MOST_RENEWALS} times a batch of roots did not fit into the "
                 "room of those before, so steps are not recorded (cuda_graphs) from here on. The results are the same.",
-                NotRecordedRootsWarning,
+                NotRecordedWarning,
                 stacklevel=2,
             )
         self._profile = torch.where(sizes > 0, sizes + 8.0, 0)
