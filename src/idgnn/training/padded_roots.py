@@ -43,7 +43,7 @@ class PaddedRoots:
 
     def load(self, batch: GraphBatch) -> PaddedSize | None:
         """Writes a batch, which lies on the CPU, over the one before. `None`: it has to be run as it is."""
-        plan = batch.ready.plan
+        plan, self.renewed = batch.ready.plan, False
         if self._renewals > _MOST_RENEWALS or not isinstance(plan, Schedule):
             return None
         if any(round_.blocks is not None for round_ in plan.rounds):  # made for a CPU
@@ -75,7 +75,8 @@ class PaddedRoots:
                 NotRecordedWarning,
                 stacklevel=2,
             )
-        self._profile = torch.where(sizes > 0, sizes + 8.0, 0)
+        profile = torch.where(sizes > 0, sizes + 8.0, 0)
+        self._profile = torch.maximum(profile, self._profile) if prepared.follows else profile
         whole = _on(prepared, self.device)
         target = None if self._target is None else self._target.to(self.device, copy=True)
         self.padded = PaddedBatches(whole, target, 1, profile=self._profile, step=STEP)

@@ -95,10 +95,10 @@ class Recorder:
         if self._roots is None:
             self._roots = PaddedRoots(device)
         size = self._roots.load(batch)
-        if size is None:
-            return function(pack(batch).unpack(device))
         if self._roots.renewed:
             self._forget()
+        if size is None:
+            return function(pack(batch).unpack(device))
         assert self._roots.padded is not None
         return self._replay(kind, -1, self._roots.padded, size, function)
 
