@@ -42,20 +42,22 @@ step further, and with hubs two steps are most of the graph. In training it is t
 TWO_COLORS = """
 ## Two colors
 
-128 ENZYMES graphs, *K* = 3, neighbors as second nodes: {pairs:,} pairs (v, w), {nodes_rows:,} rows of the identity graph of one
-color. Copies of the 3-hop ego network for each pair have {copies:,} rows, {both_ratio:.1f} times the {both:,} rows under both
-colors. With the plain rows and those under one color, which pairs share, the identity graph has {rows:,} rows, {ratio:.1f} times
-fewer than the copies; the trimmed rounds of a step compute {computed:.1f} times fewer rows than rounds on all copies.
+128 ENZYMES graphs, *K* = 3, neighbors as second nodes: {pairs:,} pairs (v, w), {nodes_rows:,} rows of the identity
+graph of one color. Copies of the 3-hop ego network for each pair have {copies:,} rows, {both_ratio:.1f} times the
+{both:,} rows under both colors. With the plain rows and those under one color, which pairs share, the identity graph
+has {rows:,} rows, {ratio:.1f} times fewer than the copies. The trimmed rounds of a step compute {computed:.1f} times
+fewer rows than rounds on all copies.
 
-A training step (forward, backward, optimizer; equal parameters; contenders take turns; {machine}, on a machine with other
-work to do):
+A training step (forward, backward, optimizer; equal parameters; contenders take turns; {machine}, on a
+machine with other work to do, so that ratios say more than times):
 """
 TWO_COLORS_GROWTH = """
-{memory} Steps on a GPU are not measured yet: `python -m benchmarks.two_colors --device cuda` measures them.
+{memory}
+Steps on a GPU are not measured yet: `python -m benchmarks.two_colors --device cuda` measures them.
 
-Rows of random graphs of 2,000 nodes. Rows under both colors grow as the square of the degree where those of one color grow with the
-degree; copies grow with the fourth power (*K* = 3). `python -m benchmarks.two_colors` gives
-[all figures](../benchmarks/results/two_colors.json).
+Rows of random graphs of 2,000 nodes. For *K* = 3 rows under both colors grow with the square of the degree, where
+those of one color grow with the degree and copies with its fourth power, up to the size of the graph.
+`python -m benchmarks.two_colors` gives [all figures](../benchmarks/results/two_colors.json).
 """
 
 
@@ -104,7 +106,8 @@ def _two_colors() -> list[str]:
         for conv, title in CONVS.items()
         if f"{conv}, step, two colors" in value
     ]
-    used = {name: value[f"gin, memory of a step, {name}"] for name in ("plain GNN", "one color", "two colors", "copies")}
+    who = "plain GNN", "one color", "two colors", "copies"
+    used = {name: value[f"gin, memory of a step, {name}"] for name in who}
     memory = f"Memory of a step of GIN: {', '.join(f'{name} {mib:,.0f} MiB' for name, mib in used.items())}."
     growth = [
         [str(each["K"]), str(each["degree"]), f"{each['pairs']:,}", *(f"{each['rows'][who]:,}" for who in each["rows"])]

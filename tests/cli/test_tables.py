@@ -2,13 +2,14 @@
 
 import csv
 import json
+import math
 from pathlib import Path
 
 import pytest
 
 from idgnn.cli import tables
 from idgnn.cli.main import main
-from idgnn.training.relational_runs import load_run
+from idgnn.training.relational_runs import load_run, predictions
 
 SCHEMA = """
 [users]
@@ -140,6 +141,23 @@ def test_a_stopped_run_is_resumed(folder, capsys, monkeypatch):
     with pytest.raises(SystemExit):
         main(["train", "--resume", str(run)])
     assert "is finished" in capsys.readouterr().err
+
+
+def test_columns_by_pytorch_frame_are_trained_saved_and_read_again(folder):
+    pytest.importorskip("torch_frame")
+    rows = [f"i{i},{i / 2},{'ab'[i % 2]},200{i}-01-01\n" for i in range(6)]
+    (folder / "items.csv").write_text("id,price,kind,made\n" + "".join(rows))
+    train(folder, "--task", "recommendation", "--columns", "frame", "--dropout", "0.1")
+    run = load_run(run_of(folder))
+    assert list(run.model.encoder.encoders.keys()) == ["items"]
+    weights = dict(run.model.encoder.encoders["items"].named_parameters())
+    assert {name.split(".")[2] for name in weights} == {"numerical", "categorical", "timestamp"}
+    (folder / "ask.csv").write_text("user,day\nu1,2004-01-01\n")
+    found = predictions(run, folder, folder / "ask.csv")
+    assert len(found["items"]) == 2 and predictions(load_run(run_of(folder)), folder, folder / "ask.csv") == found
+    # A row without values is answered, too.
+    (folder / "items.csv").write_text("id,price,kind,made\n" + "".join(rows[:5]) + "i5,,c,\n")
+    assert all(math.isfinite(score) for score in predictions(run, folder, folder / "ask.csv")["score"])
 
 
 @pytest.mark.parametrize("names", [("no", "yes"), ("low", "middle", "high")])

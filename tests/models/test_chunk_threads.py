@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from idgnn import IDGNN
 from idgnn.choices import ConvName
-from idgnn.models import embedding
+from idgnn.models import embedding_memory
 from idgnn.models.chunk_threads import in_threads
 
 
@@ -67,11 +67,11 @@ def test_embeddings_do_not_depend_on_the_number_of_threads(conv: ConvName, monke
         [edge_index, edge_index.flip(0), torch.stack([torch.arange(300), torch.zeros(300).long()])], 1
     )
     data, model = Data(x=torch.randn(300, 3), edge_index=edge_index), IDGNN(3, 8, 4, conv=conv)
-    monkeypatch.setattr(embedding, "CPU_CHUNK", 2**20)  # many chunks
-    monkeypatch.setattr(embedding, "_CPU_CHUNK_OF_SUMS", 2**18)
+    monkeypatch.setattr(embedding_memory, "CPU_CHUNK", 2**20)  # many chunks
+    monkeypatch.setattr(embedding_memory, "_CPU_CHUNK_OF_SUMS", 2**18)
     torch.set_num_threads(3)
     found = model.embed(data)
-    monkeypatch.setattr(embedding, "_MOST_THREADS", 1)
+    monkeypatch.setattr(embedding_memory, "_MOST_THREADS", 1)
     torch.testing.assert_close(found, model.embed(data), rtol=0, atol=1e-6)
     model.double()
     data = Data(x=torch.randn(300, 3, dtype=torch.double), edge_index=edge_index)

@@ -134,6 +134,43 @@ def test_files_hold_the_weights(name, color, tmp_path):
     assert torch.equal(other(data.x_dict, data.edge_index_dict, queries=PAIRS), expected)
 
 
+class Residual(nn.Module):
+    """Adds what a round started from, which has more rows than matter after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        kinds = races().edge_types
+        self.convs = nn.ModuleList(HeteroConv({kind: SAGEConv((3, 3), 3) for kind in kinds}) for _ in range(3))
+
+    def forward(self, x_dict, edge_index_dict):
+        for conv in self.convs:
+            x_dict = {kind: x_dict[kind] + h.tanh() for kind, h in conv(x_dict, edge_index_dict).items()}
+        return x_dict
+
+
+def test_a_round_computes_the_rows_that_matter():
+    """Three results of a chain of layers: sizes by round; a model that needs all rows gets them."""
+    data, model = wrapped("SAGEConv")
+    sizes: dict[int, int] = {}
+    for k, conv in enumerate(model.module.convs):
+        for layer in conv.modules():
+            if isinstance(layer, SAGEConv):
+                layer.register_forward_hook(lambda _, args, out, k=k: sizes.update({k: sizes.get(k, 0) + out.size(0)}))
+    asked = ("driver", torch.tensor([1]))
+    expected = colored_by_hand(model, data, "driver", [1], [1])
+    sizes.clear()
+    torch.testing.assert_close(model(data.x_dict, data.edge_index_dict, queries=asked), expected)
+    assert sizes[3] == 1 and sizes[0] > sizes[1] > sizes[2] > sizes[3]  # one edge type ends at drivers
+    residual = identity_aware(Residual())
+    residual(data.x_dict, data.edge_index_dict, queries=asked)
+    draw(residual)
+    assert residual.prepare(data, asked).plan.trim is None
+    torch.testing.assert_close(
+        residual(data.x_dict, data.edge_index_dict, queries=asked),
+        colored_by_hand(residual, data, "driver", [1], [1]),
+    )
+
+
 def updates(model) -> list:
     return [part.update for part in model.color_maps() if part.update is not None]
 

@@ -20,7 +20,8 @@ from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec
 from idgnn.identity.hetero.schedule import TypedSchedule, all_slots, typed_schedule
 from idgnn.identity.queries import Queries
 from idgnn.identity.schedule_builder import make_schedule
-from idgnn.models.embedding import CPU_CHUNK, EmbeddingBar, as_bytes, evaluating
+from idgnn.models.embedding import EmbeddingBar, evaluating
+from idgnn.models.embedding_memory import CPU_CHUNK, as_bytes
 from idgnn.models.hetero.index import HeteroIndex
 from idgnn.models.hetero.layer import FusedLayer
 

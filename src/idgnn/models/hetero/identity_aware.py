@@ -23,6 +23,7 @@ from idgnn.models.wrapping.color_map import ColorMap, source_channels
 from idgnn.models.wrapping.hetero_arguments import HeteroCall, TypedPlan
 from idgnn.models.wrapping.hetero_calls import HeteroCalls, TypedContext, joined_rows
 from idgnn.models.wrapping.hetero_hooks import AllTypesHooks, EdgeTypeHooks, end_types
+from idgnn.models.wrapping.hetero_trim import trimmed
 from idgnn.models.wrapping.hetero_verify import verify_types
 from idgnn.models.wrapping.refusals import check_trace
 from idgnn.models.wrapping.trace import trace, trial
@@ -76,7 +77,9 @@ class HeteroIdentityAwareModel(Wrapped):
             self._hooks[name].install(layer)
         self._num_layers: int | None = None
         self._traced: dict[str, int] = {}
+        self._rounds: dict[str, dict[str, int]] = {}  # of each layer, if none is called twice
         self._verified: set[tuple[int, str, str]] = set()
+        self._trimmed: set[tuple[int, str, str]] = set()  # those that are exact on the rows that matter in each round
 
     identity = "full"
 
@@ -116,7 +119,9 @@ class HeteroIdentityAwareModel(Wrapped):
         num_layers = self.trace_call(call)
         asked = typed_queries(typed, queries, num_layers)
         self.check_types(call, asked.read, asked.root)
-        return self.run_plan(call, TypedPlan.of_rows(TypedRows.of(typed, asked, num_layers), typed))
+        plan = TypedPlan.of_rows(TypedRows.of(typed, asked, num_layers), typed)
+        rounds = self.trimmed_rounds(call, asked.read, asked.root)
+        return self.run_plan(call, plan if rounds is None else trimmed(plan, num_layers, rounds))
 
     def prepare(self, data: HeteroData, queries: TypedQuerySpec | TypedQueries) -> WrappedPrepared:
         """Works out the part of a graph that answers the queries, and its rows, to be run by :meth:`run`."""
@@ -163,7 +168,14 @@ class HeteroIdentityAwareModel(Wrapped):
     def run_plan(self, call: HeteroCall, plan: TypedPlan) -> Any:
         """The answers of a plan."""
         output = self._run(plan.lift(call), plan)
-        return read_rows(output, plan.read, plan.answer, plan.node[plan.read].numel(), type(self.module).__name__)
+        colored = any(bool(mask.any()) for mask in plan.colored.values())
+        num_rows = plan.num_outputs if colored else plan.node[plan.read].numel()
+        return read_rows(output, plan.read, plan.answer, num_rows, type(self.module).__name__)
+
+    def trimmed_rounds(self, call: HeteroCall, read: str, root: str) -> dict[str, int] | None:
+        """The round of each layer, if the model is known to be exact where each computes the rows that matter alone."""
+        known = (self.trace_call(call), read, root) in self._trimmed
+        return self._rounds.get(call.settings) if known else None
 
     def run_colored(self, call: HeteroCall, colored: Mapping[str, Tensor]) -> Any:
         """The model on the graph itself, those rows colored that the masks name; all rows are returned."""
@@ -191,7 +203,7 @@ class HeteroIdentityAwareModel(Wrapped):
         for kind, edges in call.edge_index.items():
             rows = contexts[kind[0]]
             context = None if rows is None else Context(rows)
-            self._calls.own_type(edges, TypedContext(context, contexts, kind[2], plan.plain_row))
+            self._calls.own_type(edges, TypedContext(context, contexts, kind, plan.trim, plan.plain_row))
         joined = None if self._order is None else joined_rows(plan.colored, self._order)
         # Of layers that are given other edges; where that cannot be, any rows will do.
         current = joined or next(rows for rows in contexts.values() if rows is not None)
@@ -217,6 +229,8 @@ class HeteroIdentityAwareModel(Wrapped):
                 traced = trace(twin.module, twin._layers(), call.args, call.kwargs, tuple(call.edge_index.values()))
             check_trace(traced, type(self.module).__name__)
             self._traced[call.settings] = traced.num_layers
+            if traced.once is not None:
+                self._rounds[call.settings] = traced.once
         self._num_layers = self._traced[call.settings]
         return self._num_layers
 
@@ -225,17 +239,20 @@ class HeteroIdentityAwareModel(Wrapped):
         num_layers = self.trace_call(call)
         key = num_layers, read, root
         if key not in self._verified:
+            rounds = self._rounds.get(call.settings)
             with self._calls.lock:
                 try:
                     with trial(self, call.args) as twin:
-                        exact = twin is not self  # in double precision, unless it could not be copied
-                        verify_types(
-                            twin.double() if exact else twin, call.double() if exact else call, num_layers, read, root
-                        )
+                        if twin is self:  # it could not be copied
+                            fewer = verify_types(self, call, num_layers, read, root, rounds)
+                        else:  # in double precision, which tells a mistake from rounding
+                            fewer = verify_types(twin.double(), call.double(), num_layers, read, root, rounds)
                 except (RuntimeError, TypeError):  # the model, or the device, has a dtype of its own
                     with trial(self, call.args) as twin:
-                        verify_types(twin, call, num_layers, read, root)
+                        fewer = verify_types(twin, call, num_layers, read, root, rounds)
             self._verified.add(key)
+            if fewer:
+                self._trimmed.add(key)
         return num_layers
 
     def _layers(self) -> dict[str, MessagePassing]:

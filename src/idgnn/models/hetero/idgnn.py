@@ -67,7 +67,7 @@ class HeteroIDGNN(Saved, nn.Module):
         self.encoders = ModuleDict({kind: encoder for kind, encoder in (encoders or {}).items()})
         for kind in (
             *in_channels,
-            *self.encoders,
+            *(encoders or {}),
             *config.num_embeddings,
             *([] if config.root is None else [config.root]),
         ):

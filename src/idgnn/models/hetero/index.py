@@ -72,7 +72,8 @@ class HeteroIndex:
         weight = _means(self.typed, model.dtype) if linear_mean else None
         self.edges = weight if self.fused else _by_edge_type(model, data, self.typed, weight)
         self.x = {kind: _features(model, data, kind) for kind in data.node_types}
-        self.frames = {kind: _frame(data, kind) for kind in model.encoders}
+        # A name such as "items" is kept under another one by the dictionary of modules, but for keys().
+        self.frames = {str(kind): _frame(data, str(kind)) for kind in model.encoders.keys()}  # noqa: SIM118
         self._searches: dict[str, ForwardSearch] = {}  # by the type that is read
         if self.identity == "fast":
             counts = cycle_features(

@@ -20,10 +20,12 @@ from idgnn.identity.hetero.graph import TypedRows, typed_queries
 from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec
 from idgnn.identity.hetero.types import EdgeType, Split, TypedGraph
 from idgnn.identity.neighborhood import neighborhood
-from idgnn.models.embedding import CPU_CHUNK, EmbeddingBar, as_bytes, evaluating
+from idgnn.models.embedding import EmbeddingBar, evaluating
+from idgnn.models.embedding_memory import CPU_CHUNK, as_bytes
 from idgnn.models.hetero.embedding import query_chunks
 from idgnn.models.hetero.index import moved
 from idgnn.models.wrapping.hetero_arguments import HeteroCall, TypedPlan
+from idgnn.models.wrapping.hetero_trim import trimmed
 
 if TYPE_CHECKING:
     from idgnn.models.hetero.identity_aware import HeteroIdentityAwareModel
@@ -64,6 +66,7 @@ class WrappedGraph:
         self.graph = IndexedGraph(self.typed.edge_index, self.typed.total)
         # HANConv weighs relations by a mean over all nodes.
         self.whole = any(isinstance(layer, HANConv) for layer in model.module.modules())
+        self.rounds = model.trimmed_rounds(here, self.asked.read, self.asked.root)
 
     def prepare(self, asked: TypedQueries) -> WrappedPrepared:
         """What the model runs on to answer some queries."""
@@ -79,10 +82,11 @@ class WrappedGraph:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnreachedColorWarning)
             rows = TypedRows.of(typed, local.take(inside), self.num_layers)
-        plan = TypedPlan.of_rows(rows, typed)
         answer = local.node.index_copy(0, inside, rows.query_row)  # the row of a node itself is the plain one
+        plan = replace(TypedPlan.of_rows(rows, typed), answer=answer)
         unreached = int((answer < typed.size[asked.read]).sum())
-        return WrappedPrepared(call, replace(plan, answer=answer), unreached)
+        plan = plan if self.rounds is None else trimmed(plan, self.num_layers, self.rounds)
+        return WrappedPrepared(call, plan, unreached)
 
     def _part(self, asked: TypedQueries) -> tuple[HeteroCall, dict[str, Tensor]]:
         """The call on what is at most one hop further away than the model looks, and the nodes of each type in it."""

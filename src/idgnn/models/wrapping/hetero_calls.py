@@ -13,7 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from idgnn.identity.hetero.types import EdgeType
 from idgnn.models.wrapping.calls import Calls, ColoredRows, Context, is_edges
+from idgnn.models.wrapping.hetero_trim import TypedTrim
 from idgnn.models.wrapping.storage import StorageDict
 
 
@@ -23,7 +25,8 @@ class TypedContext:
 
     context: Context | None  # `None` if no row of the source type is colored
     colored: Mapping[str, ColoredRows | None]  # of each node type
-    target: str  # the type that the edges lead to
+    kind: EdgeType  # of the edges
+    trim: TypedTrim | None  # `None`: all rows in all rounds
     plain_row: Mapping[str, Tensor]  # of each node type, the rows that are the original graph itself
 
 

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from torch_geometric.nn import HANConv, HGTConv, MessagePassing
 from torch_geometric.nn.module_dict import ModuleDict
 
-from idgnn.models.wrapping.calls import Captured, CapturedError, ColoredRows, Frame
+from idgnn.models.wrapping.calls import Captured, CapturedError, ColoredRows, Frame, is_edges
 from idgnn.models.wrapping.color_map import ColorMap
 from idgnn.models.wrapping.hetero_calls import HeteroCalls, TypedContext
+from idgnn.models.wrapping.hetero_trim import TypedTrim
 from idgnn.models.wrapping.hooks import InstalledHooks, LayerHooks
 from idgnn.models.wrapping.layer_call import LayerCall, sent_names
 from idgnn.models.wrapping.update_map import with_update
@@ -36,14 +37,42 @@ class EdgeTypeHooks(LayerHooks):
             x = kwargs.get("x", args[0] if args else None)
             source = x[0] if isinstance(x, (tuple, list)) else x
             set_width(self.color, source)
+        typed = next((found for each in (*args, *kwargs.values()) if (found := self.calls.typed(each))), None)
+        if typed is not None and typed.trim is not None:
+            return self._trimmed_round(layer, LayerCall.of(layer, args, kwargs), typed, typed.trim)
         changed = super().before_forward(layer, args, kwargs)
         if self.color.update is not None:
             frame, x = self.calls.frames[-1], LayerCall.of(layer, args, kwargs).x
             frame.own = x[1] if isinstance(x, (tuple, list)) else x
-            typed = next((found for each in (*args, *kwargs.values()) if (found := self.calls.typed(each))), None)
             if typed is not None:  # else the model has made one graph of all types
-                frame.updated = typed.colored[typed.target]
+                frame.updated = typed.colored[typed.kind[2]]
         return changed
+
+    def _trimmed_round(self, layer: MessagePassing, call: LayerCall, typed: TypedContext, trim: TypedTrim) -> Any:
+        """The arguments for the rows and edges that matter in the round of this layer, colored sources mapped."""
+        frame, k = Frame(layer), trim.rounds[self.name] - 1
+        self.calls.frames.append(frame)
+        source, target = call.x if isinstance(call.x, (tuple, list)) else (call.x, call.x)
+        count, num_edges = trim.num_targets[k][typed.kind[2]], trim.num_edges[k][typed.kind]
+        if target.size(0) < count:
+            raise ValueError(f"{type(layer).__name__} was given {target.size(0)} rows, expected {count}.")
+        frame.own = target = target[:count]
+        frame.updated = _first(typed.colored[typed.kind[2]], count)
+        rows = None if typed.context is None else _first(typed.context.rows, source.size(0))
+        if rows is not None:
+            source = rows.replace(source, self.color(source.index_select(0, rows.index)), 0)
+        given = {value.size(1) for value in call.values if is_edges(value)}
+
+        def change(i: int, _: str) -> Any:
+            value = call.values[i]
+            if i == call.key:
+                return source, target
+            if is_edges(value):
+                return value[:, :num_edges]
+            per_edge = isinstance(value, Tensor) and value.dim() and value.size(0) in given
+            return value[:num_edges] if per_edge else value
+
+        return call.map(change).inputs
 
     def after_forward(self, layer: MessagePassing, args: Any, output: Any) -> Any:
         """Gives the map of the update its widths at the first call, whether colored or not; then as ever."""
@@ -165,6 +194,12 @@ class AllTypesHooks(InstalledHooks):
         """HANConv weighs the relations of a node type by a mean over its nodes: here, over the plain rows."""
         frame = self.calls.frames[-1] if self.calls.frames else None
         return None if frame is None or not frame.call else (args[0].index_select(1, frame.call.pop(0)),)
+
+
+def _first(rows: ColoredRows | None, total: int) -> ColoredRows | None:
+    """The colored ones among the first rows."""
+    index = None if rows is None else rows.index[rows.index < total]
+    return None if index is None or not index.numel() else ColoredRows(index, total)
 
 
 def set_width(color: ColorMap, source: Any) -> None:
