@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch_geometric.data import HeteroData
 from torch_geometric.nn import HeteroConv, SAGEConv
 
-from idgnn import HeteroIDGNN, reachable
+from idgnn import HeteroConfig, HeteroIDGNN, reachable
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.cone import ball
 from idgnn.identity.hetero.schedule import Way, typed_schedule
@@ -124,7 +124,8 @@ def main() -> None:
     for name, value in cost_per_root(data, "drivers", num_layers, drivers[:100]).items():
         print(f"{name} per driver, K = {num_layers}: {value:,.0f}")
     plain = Plain(data, num_layers)
-    model = HeteroIDGNN.for_data(data, CHANNELS, 1, num_layers, root="drivers")
+    config = HeteroConfig(hidden_channels=CHANNELS, out_channels=1, num_layers=num_layers, root="drivers")
+    model = HeteroIDGNN.for_data(data, config)
     index = model.index(data)
     pairs = reachable(data, ("drivers", drivers), "circuits", num_layers)
     base = seconds(lambda: plain(data.x_dict, data.edge_index_dict)[drivers].sum().backward())

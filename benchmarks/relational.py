@@ -8,12 +8,12 @@ import resource
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
 from benchmarks.data import data_folder
-from idgnn.choices import Identity
+from idgnn.choices import ColumnEncoding, Identity
 from idgnn.graphs.relational.interactions import Interactions, read_interactions
 from idgnn.models.walk_idgnn import WalkIDGNN
 from idgnn.tasks.relational_files import rel_f1, rel_f1_tasks
@@ -58,6 +58,7 @@ def main() -> None:
     parser.add_argument("--identity", nargs="*", default=list(IDENTITIES))
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--models", nargs="*", default=list(GOWALLA))
+    parser.add_argument("--columns", default="linear", choices=get_args(ColumnEncoding), help="who encodes columns")
     parser.add_argument("--no-lag", action="store_true", help="training queries see all data before them")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--output", type=Path, default=RESULTS)
@@ -75,11 +76,12 @@ def formula_one(folder: Path, options: argparse.Namespace) -> None:
         problem = None
         for seed in options.seeds:
             for identity in options.identity:
-                key = f"rel-f1 {task} {identity}{' without lag' if options.no_lag else ''} seed {seed}"
+                changed = (" by pytorch-frame" if options.columns == "frame" else "") + " without lag" * options.no_lag
+                key = f"rel-f1 {task} {identity}{changed} seed {seed}"
                 if key in records(options.output):
                     continue
                 if problem is None:
-                    problem = rel_f1(folder, task).problem
+                    problem = rel_f1(folder, task, options.columns).problem
                     heuristics = {part: problem.heuristics(part) for part in ("valid", "test")}
                     add(options.output, f"rel-f1 {task} heuristics", heuristics)
                 settings = replace(settings_of(task, identity, seed), lag=not options.no_lag)
@@ -112,7 +114,7 @@ def gowalla(folder: Path, options: argparse.Namespace) -> None:
                 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
                 record = {"metrics": metrics, "seconds": seconds, "device": options.device, "peak_gib": peak, **extra}
                 add(options.output, key, record)
-                print(key, metrics, seconds, flush=True)
+                print(json.dumps({key: record}), flush=True)
 
 
 def _scores(name: str, data: Interactions, seed: int, device: str) -> tuple[Any, dict[str, Any]]:

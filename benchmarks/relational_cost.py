@@ -1,4 +1,4 @@
-"""Counts the work of ranking all circuits for a driver of rel-f1: `python -m benchmarks.relational_cost`.
+"""Counts and times the work of ranking all circuits for drivers of rel-f1: `python -m benchmarks.relational_cost`.
 
 States and messages of all K = 4 rounds, for each driver of the test queries, on all rows before 2010-01-01:
 
@@ -20,37 +20,41 @@ from torch_geometric.data import HeteroData
 from torch_geometric.nn import HeteroConv, SAGEConv
 
 from benchmarks.data import data_folder
-from benchmarks.relational import RESULTS, add
-from idgnn.graphs.relational.graph import aged_snapshot
-from idgnn.graphs.relational.times import YEAR
+from benchmarks.relational import RESULTS, add, settings_of
+from idgnn.graphs.relational.graph import aged_channels, aged_snapshot
+from idgnn.graphs.relational.task_tables import ItemLists
 from idgnn.identity.hetero.types import TypedGraph
 from idgnn.models.relational_predictor import Moment, RelationalPredictor
+from idgnn.tasks.ranking import ranking_metrics, top_items
+from idgnn.tasks.relational import RelationalProblem
 from idgnn.tasks.relational_files import rel_f1
+from idgnn.training.relational import Moments, train_epoch
 
+TASK = "driver-circuit-compete"
 NUM_LAYERS = 4
 SAMPLED = (128, 64, 32, 16)
 
 
 def main() -> None:
     """Counts, prints and records."""
-    problem = rel_f1(data_folder("relational") / "relational" / "rel-f1", "driver-circuit-compete").problem
+    problem = rel_f1(data_folder("relational") / "relational" / "rel-f1", TASK).problem
     data = aged_snapshot(problem.graph, int(problem.seen_until("test")[0]))
     record = count(data, problem.queries["test"].entity.tolist())
     add(Path(RESULTS), "rel-f1 cost", record)
     for name, (rows, messages) in record.items():
         print(f"{name}: {rows:,.0f} states and {messages:,.0f} messages a driver")
-    recent = aged_snapshot(problem.graph, int(problem.seen_until("test")[0]), 5 * YEAR)
-    seconds = time_steps(recent, problem.queries["test"].entity)
-    add(Path(RESULTS), "rel-f1 step", seconds)
-    print(seconds)
+    for key, measured in (("step", time_steps(problem)), ("epoch", time_epochs(problem)), ("metrics", time_metrics())):
+        add(Path(RESULTS), f"rel-f1 {key}", measured)
+        print(key, measured)
 
 
 class PlainHetero(nn.Module):
     """PyG's HeteroConv without identity: a mean for each edge type, in all rounds, at all nodes."""
 
-    def __init__(self, data: HeteroData, channels: int) -> None:
+    def __init__(self, graph: HeteroData, channels: int) -> None:
         super().__init__()
-        self.first = nn.ModuleDict({kind: nn.Linear(data[kind].x.size(1), channels) for kind in data.node_types})
+        data, widths = graph, aged_channels(graph)
+        self.first = nn.ModuleDict({kind: nn.Linear(widths[kind], channels) for kind in data.node_types})
         self.rounds = nn.ModuleList(
             HeteroConv({kind: SAGEConv((channels, channels), channels) for kind in data.edge_types}, aggr="sum")
             for _ in range(NUM_LAYERS)
@@ -59,29 +63,88 @@ class PlainHetero(nn.Module):
             nn.ModuleDict({kind: nn.LayerNorm(channels) for kind in data.node_types}) for _ in range(NUM_LAYERS)
         )
 
-    def forward(self, data: HeteroData, drivers: torch.Tensor) -> torch.Tensor:
-        """Scores of all circuits, by the products of two towers."""
+    def forward(self, moment: Moment, drivers: torch.Tensor, lag: torch.Tensor) -> torch.Tensor:
+        """Scores of all circuits, by the products of two towers; called as the network it is compared with."""
+        data = moment.data
         h = {kind: layer(data[kind].x).relu() for kind, layer in self.first.items()}
         for conv, norm in zip(self.rounds, self.norms, strict=True):
             h = {kind: norm[kind](state).relu() for kind, state in conv(h, data.edge_index_dict).items()}
         return h["drivers"][drivers] @ h["circuits"].t()
 
 
-def time_steps(data: HeteroData, drivers: torch.Tensor, channels: int = 32, turns: int = 15) -> dict[str, float]:
-    """CPU seconds of a training step, forward and backward, the median over turns: other programs do not count."""
-    lag = torch.zeros(drivers.numel())
-    widths = {kind: data[kind].x.size(1) for kind in data.node_types}
-    options = {"entity_type": "drivers", "item_type": "circuits", "num_layers": NUM_LAYERS, "hidden_channels": channels}
-    full, moment = RelationalPredictor(data.metadata(), widths, **options), Moment(data)
-    plain = PlainHetero(data, channels)
-    steps = {"HeteroConv": lambda: plain(data, drivers), "ID-GNN-Full": lambda: full(moment, drivers, lag)}
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
+def networks(problem: RelationalProblem) -> dict[str, nn.Module]:
+    """ID-GNN-Full with the settings of the results, and a network of the same depth and width without identity."""
+    settings = settings_of(TASK, "full", 0)
+    assert settings.num_layers == NUM_LAYERS
+    full = RelationalPredictor(
+        problem.graph.metadata(),
+        aged_channels(problem.graph),
+        entity_type="drivers",
+        item_type="circuits",
+        num_layers=NUM_LAYERS,
+        hidden_channels=settings.hidden_channels,
+    )
+    return {"HeteroConv": PlainHetero(problem.graph, settings.hidden_channels), "ID-GNN-Full": full}
+
+
+def time_steps(problem: RelationalProblem, turns: int = 15) -> dict[str, float]:
+    """CPU seconds of a training step that is prepared, forward and backward, the median over turns.
+
+    For the drivers of the test queries, on the rows of five years. Other programs do not count.
+    """
+    drivers, moment = problem.queries["test"].entity, Moments(problem.graph, 5).at(int(problem.seen_until("test")[0]))
+    seconds: dict[str, list[float]] = {}
+    models, lag = networks(problem), torch.zeros(drivers.numel())
     for _ in range(turns):
-        for name, step in steps.items():
+        for name, model in models.items():
             start = time.process_time()
-            step().square().mean().backward()
-            seconds[name].append(time.process_time() - start)
+            model(moment, drivers, lag).square().mean().backward()
+            seconds.setdefault(name, []).append(time.process_time() - start)
     return {name: median(each[2:]) for name, each in seconds.items()}  # the first ones prepare
+
+
+def time_epochs(problem: RelationalProblem, turns: int = 4) -> dict[str, list[float]]:
+    """CPU seconds of each epoch of training, in turns: the same queries and snapshots, with all preparation.
+
+    In the first one the snapshots are made, and neighbor lists for ID-GNN-Full.
+    """
+    settings = settings_of(TASK, "full", 0)
+    seconds: dict[str, list[float]] = {}
+    state = {
+        name: (model, torch.optim.Adam(model.parameters()), Moments(problem.graph, settings.window_years))
+        for name, model in networks(problem).items()
+    }
+    for turn in range(turns):
+        for name, (model, optimizer, moments) in state.items():
+            order = torch.Generator().manual_seed(turn)
+            start = time.process_time()
+            train_epoch(model, optimizer, moments, problem.queries["train"], problem, settings, order)
+            seconds.setdefault(name, []).append(time.process_time() - start)
+    return seconds
+
+
+def time_metrics() -> dict[str, dict[str, float]]:
+    """CPU seconds of MAP, recall, NDCG and MRR at k of random scores: ours, and torchmetrics'."""
+    from torchmetrics.retrieval import RetrievalMAP, RetrievalMRR, RetrievalNormalizedDCG, RetrievalRecall
+
+    found: dict[str, dict[str, float]] = {}
+    generator = torch.Generator().manual_seed(0)
+    for what, queries, items, k in (
+        ("702 drivers, 77 circuits", 702, 77, 10),
+        ("512 users of Gowalla", 512, 40981, 20),
+    ):
+        score = torch.rand(queries, items, generator=generator)
+        wanted = torch.rand(queries, items, generator=generator) < 10 / items
+        lists = ItemLists.of([row.nonzero().view(-1).tolist() for row in wanted])
+        start = time.process_time()
+        ranking_metrics(top_items(score, k), lists)
+        ours = time.process_time() - start
+        index = torch.arange(queries).repeat_interleave(items)
+        start = time.process_time()
+        for metric in (RetrievalMAP, RetrievalRecall, RetrievalNormalizedDCG, RetrievalMRR):
+            metric(top_k=k, empty_target_action="skip")(score.flatten(), wanted.flatten(), indexes=index)
+        found[what] = {"ours": ours, "torchmetrics": time.process_time() - start}
+    return found
 
 
 def count(data: HeteroData, drivers: list[int]) -> dict[str, tuple[float, float]]:

@@ -17,8 +17,12 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from idgnn import IDGNN, identity_graph
+from idgnn.identity.adjacency import IndexedGraph
+from idgnn.identity.checks import edges_of
 from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.schedule import Schedule
+from idgnn.identity.second_nodes import SecondNodes
+from idgnn.models.planner import triples_of
 from idgnn.writing import write_text
 
 RECORD = Path(__file__).parent / "results" / "rows.json"
@@ -52,13 +56,20 @@ def measure() -> dict[str, Counts]:
             found[f"{name}, nodes, K = {num_layers}"] = _count(data, num_layers, None)
         if name != "star":
             found[f"{name}, 500 pairs, K = 5"] = _count(data, 5, pairs)
+        if name in ("sparse", "directed"):
+            found[f"{name}, neighbors as second nodes, K = 3"] = _count(data, 3, _triples(data))
     return found
+
+
+def _triples(data: Data) -> Tensor:
+    """Every node under the first color, and each of its neighbors under the second."""
+    return triples_of(SecondNodes("neighbors").read(IndexedGraph(edges_of(data), 2000), None))
 
 
 def _count(data: Data, num_layers: int, queries: Tensor | None) -> Counts:
     with warnings.catch_warnings(action="ignore", category=UnreachedColorWarning):
         graph = identity_graph(data, num_layers, queries)
-        model = IDGNN(1, 2, None, num_layers, "gcn", "full")
+        model = IDGNN(1, 2, None, num_layers, "gcn", "full", colors=1 if graph.colored.dtype == torch.bool else 2)
         plan = model.prepare(data.x, data.edge_index, graph=graph).plan
     assert isinstance(plan, Schedule)
     return {

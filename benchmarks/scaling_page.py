@@ -1,11 +1,14 @@
-"""Writes `docs/scaling.md` from a record of `benchmarks.scaling`: `python -m benchmarks.scaling_page`."""
+"""Writes `docs/scaling.md` from records of `benchmarks.scaling` and `benchmarks.two_colors`.
+
+`python -m benchmarks.scaling_page`.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from benchmarks.speed_page import record, table, where
+from benchmarks.speed_page import CONVS, record, table, where
 from idgnn.writing import write_text
 
 PAGE = Path("docs/scaling.md")
@@ -36,9 +39,30 @@ step further, and with hubs two steps are most of the graph. In training it is t
 (GAT, SAGE with a maximum) a row has all in-edges of its node, and hubs cost the square of their degree.
 """
 
+TWO_COLORS = """
+## Two colors
+
+128 ENZYMES graphs, *K* = 3, neighbors as second nodes: {pairs:,} pairs (v, w), {nodes_rows:,} rows of the identity
+graph of one color. Copies of the 3-hop ego network for each pair have {copies:,} rows, {both_ratio:.1f} times the
+{both:,} rows under both colors. With the plain rows and those under one color, which pairs share, the identity graph
+has {rows:,} rows, {ratio:.1f} times fewer than the copies. The trimmed rounds of a step compute {computed:.1f} times
+fewer rows than rounds on all copies.
+
+A training step (forward, backward, optimizer; equal parameters; contenders take turns; {machine}, on a
+machine with other work to do, so that ratios say more than times):
+"""
+TWO_COLORS_GROWTH = """
+{memory}
+Steps on a GPU are not measured yet: `python -m benchmarks.two_colors --device cuda` measures them.
+
+Rows of random graphs of 2,000 nodes. For *K* = 3 rows under both colors grow with the square of the degree, where
+those of one color grow with the degree and copies with its fourth power, up to the size of the graph.
+`python -m benchmarks.two_colors` gives [all figures](../benchmarks/results/two_colors.json).
+"""
+
 
 def main() -> None:
-    """Reads the record and writes the page."""
+    """Reads the records and writes the page."""
     write_text(PAGE, page())
 
 
@@ -58,7 +82,45 @@ def page() -> str:
             slopes = [f"{found['slopes'][f'{sweep}, {kind}, {who}: {what}']:.2f}" for who, what in SLOPES]
             rows.append([sweep, "yes" if kind == "with hubs" else "", *slopes])
     lines += table(("what grows", "hubs", *heads), rows, left=2)
-    return "\n".join([*lines, TAIL])
+    return "\n".join([*lines, TAIL, *_two_colors()])
+
+
+def _two_colors() -> list[str]:
+    """The section about a second color."""
+    found = record("two_colors")
+    value = {each["name"]: each["value"] for each in found["figures"]}
+    head = TWO_COLORS.strip("\n").format(
+        pairs=int(value["pairs of a node and a neighbor"]),
+        nodes_rows=int(value["rows of the identity graph of one color"]),
+        copies=int(value["rows of copies of ego networks"]),
+        both=int(value["rows under both colors"]),
+        rows=int(value["rows of the identity graph"]),
+        both_ratio=value["copies : rows under both colors"],
+        ratio=value["copies : rows of the identity graph"],
+        computed=value["copies : rows, computed in all rounds"],
+        machine=where(found["machine"]),
+    )
+    ratios = ("two colors : plain GNN", "two colors : one color", "copies : two colors")
+    steps = [
+        [title, f"{value[f'{conv}, step, two colors']:.0f} ms", *(f"{value[f'{conv}, step, {r}']:.1f}" for r in ratios)]
+        for conv, title in CONVS.items()
+        if f"{conv}, step, two colors" in value
+    ]
+    who = "plain GNN", "one color", "two colors", "copies"
+    used = {name: value[f"gin, memory of a step, {name}"] for name in who}
+    memory = f"Memory of a step of GIN: {', '.join(f'{name} {mib:,.0f} MiB' for name, mib in used.items())}."
+    growth = [
+        [str(each["K"]), str(each["degree"]), f"{each['pairs']:,}", *(f"{each['rows'][who]:,}" for who in each["rows"])]
+        for each in found["growth"]
+    ]
+    return [
+        head,
+        "",
+        *table(("", "two colors", *ratios), steps),
+        TWO_COLORS_GROWTH.format(memory=memory),
+        *table(("K", "mean degree", "pairs", "rows, one color", "two colors", "copies"), growth),
+        "",
+    ]
 
 
 def _figure(each: dict[str, Any], key: str) -> list[str]:

@@ -46,7 +46,8 @@ LOOP = """\
 Steps of training a second with a GCN in batches of 128 graphs, all processes together, and the share of a step that
 goes into cutting its batch out of the dataset. *Recorded* steps are replayed as CUDA graphs, the default of `idgnn
 train` on a GPU: batches are drawn anew in each epoch and padded to a few sizes, and a recorded step cuts its batch
-itself. *Eager* ones are not (`--cuda-graphs off`), *compiled* ones are recorded too (`--compile`).
+itself. *Eager* ones are not (`--cuda-graphs off`), *compiled* ones are recorded too (`--compile`). Rows with *fixed
+batches* are from before: every batch was recorded by itself, and batches stayed the same for 50 epochs.
 """
 MOLHIV = """\
 The same with `--data ogbg-molhiv --processes 1 --modes eager recorded`: 33 thousand molecules, 258 batches an epoch.

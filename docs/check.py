@@ -1,7 +1,7 @@
 """Checks the built site: `python docs/check.py build/site`, as `make docs` does.
 
-Every link within the site leads to a page, and to a place on it, that exist. Every page tells phones to use their own width,
-and what may be wider than a phone, tables, code and formulas, is in a box that scrolls by itself.
+Every link within the site leads to a page, and to a place on it, that exist. Every page tells phones to use their own
+width, and what may be wider than a phone, tables and code, is in a box that scrolls by itself.
 """
 
 from __future__ import annotations

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 
 ROOT = Path(__file__).parents[1]
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -19,7 +23,6 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.mathjax",
 ]
 exclude_patterns = ["_build"]
 
@@ -31,7 +34,7 @@ suppress_warnings = ["myst.header"]
 
 # Tutorials run at every build, so that none shows what the library no longer does. A cell that fails ends the build.
 nb_execution_mode = "force"
-nb_execution_timeout = 120
+nb_execution_timeout = 300  # seconds for a cell, on a busy machine too
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # progress bars without Jupyter's widgets
@@ -43,7 +46,7 @@ autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
-mathjax3_config = {"tex": {"macros": {"textsc": [r"\text{#1}", 1]}}}
+html_math_renderer = "mathml"
 
 html_theme = "furo"
 html_title = f"idgnn {release}"
@@ -66,7 +69,21 @@ def _restore(app: Any, what: str, name: str, obj: Any, options: Any, lines: list
         lines[:] = _original.pop(name)
 
 
+_KNOWN_AS = {"textsc": r"\text", "dots": r"\ldots", "big": "", "Big": ""}  # commands that docutils has no MathML for
+
+
+def _formula(self: Any, node: nodes.Element) -> None:
+    """A formula as MathML, which browsers draw by themselves, without a script. What is no TeX ends the build."""
+    block = isinstance(node, nodes.math_block)
+    text = re.sub(r"\\(textsc|dots|big|Big)(?![a-zA-Z])", lambda found: _KNOWN_AS[found[1]], node.astext())
+    self.body.append(self.starttag(node, "div" if block else "span", "", CLASS="math"))
+    self.body.append(tex2mathml(text, as_block=block) + ("</div>" if block else "</span>"))
+    raise nodes.SkipNode
+
+
 def setup(app: Any) -> None:
-    """Napoleon takes what precedes a colon in the docstring of an attribute for its type; ours are sentences."""
+    """Formulas, and docstrings of attributes."""
+    app.add_html_math_renderer("mathml", (_formula, None), (_formula, None))
+    # Napoleon takes what precedes a colon in the docstring of an attribute for its type; ours are sentences.
     app.connect("autodoc-process-docstring", _keep, priority=400)
     app.connect("autodoc-process-docstring", _restore, priority=600)

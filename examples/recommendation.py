@@ -37,7 +37,10 @@ def part(chosen):
 
 def accuracy(identity) -> float:
     """Trains on half of the customers; returns the share of right answers for the others."""
-    model = idgnn.HeteroIDGNN.for_data(data, 16, 16, num_layers=2, identity=identity, root="customer", aggr="sum")
+    config = idgnn.HeteroConfig(
+        hidden_channels=16, out_channels=16, num_layers=2, identity=identity, root="customer", aggr="sum"
+    )
+    model = idgnn.HeteroIDGNN.for_data(data, config)
     head = idgnn.PairHead(model.pair_channels, 1, hidden_channels=16)
     optimizer = torch.optim.Adam([*model.parameters(), *head.parameters()], lr=0.01)
     index = model.index(data)

@@ -99,16 +99,24 @@ def test_every_option_reaches_the_config_and_the_network_again():
         "cycle_length": 4,
         "cycle_scale": "walk",
         "color": "message",
+        "colors": 1,
+        "second": "ball",
+        "radius": 3,
+        "pool": "mean",
+        "with_self": True,
+        "directed": True,
         "dropout": 0.3,
         "normalize": False,
         "aggr": "mean",
         "heads": 2,
         "edge_dim": 5,
     }
-    model = IDGNN(**given)
-    assert model.settings == given
-    assert all(given[name] != value for name, value in defaults(EncoderConfig).items())
-    assert IDGNN(**model.settings).config == model.config == EncoderConfig(**given)
+    same = [name for name, value in defaults(EncoderConfig).items() if given[name] == value]
+    assert same == ["colors"]  # another number is for the full version alone
+    for options in (given, given | {"identity": "full", "colors": 2}):
+        model = IDGNN(**options)
+        assert model.settings == options
+        assert IDGNN(**model.settings).config == model.config == EncoderConfig(**options)
 
 
 def test_settings_of_a_run_have_the_defaults_of_the_encoder():

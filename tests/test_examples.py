@@ -55,6 +55,20 @@ def test_the_identity_aware_model_is_right_where_the_plain_one_is_not(name, plai
     assert full >= full_at_least
 
 
+def test_strongly_regular_graphs_are_told_apart_by_two_colors_alone(tmp_path, capsys):
+    picture = tmp_path / "graphs.svg"
+    run("strongly_regular.py", str(picture))
+    lines = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
+    assert lines["isomorphic"] == lines["told apart by 3-WL"] == "False"
+    for layers in (3, 6):
+        plain, one, two = (
+            lines[f"told apart by {layers} layers, {name}"].split()[0]
+            for name in ("plain GNN", "one color", "two colors, neighbors")
+        )
+        assert (plain, one, two) == ("False", "False", "True")
+    assert picture.read_text().startswith("<?xml")
+
+
 def test_the_demo_runs_from_graphs_to_picture(tmp_path, monkeypatch, capsys):
     # One epoch of what `make demo` does; how well the networks do is tested elsewhere.
     spec = importlib.util.spec_from_file_location("demo", EXAMPLES / "demo.py")

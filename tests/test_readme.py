@@ -8,12 +8,21 @@ import pytest
 import idgnn
 
 ROOT = Path(__file__).parents[1]
-RUN = ("README.md", "docs/index.md", "docs/tour.md", "docs/command_line.md", "docs/large_graphs.md", "docs/beyond_one_machine.md")
+RUN = (
+    "README.md",
+    "docs/index.md",
+    "docs/tour.md",
+    "docs/command_line.md",
+    "docs/large_graphs.md",
+    "docs/beyond_one_machine.md",
+)
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def examples(page: str) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return re.findall(
+        r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
 
 
 EXAMPLES = [

@@ -19,6 +19,7 @@ from idgnn import IdentityConv
 
 PLAIN, CHANGED, COLORED, IDLE = "#d5dbe3", "#bfe3cf", "#f2a65a", "#ffffff"
 LINE = "#4a5568"
+PALETTE = ("#66c2a5", "#fc8d62", "#8da0cb", "#e78ac3", "#a6d854", "#ffd92f", "#e5c494", "#b3b3b3")
 
 
 def changed_states(graph: nx.Graph, root: int, num_layers: int) -> list[list[bool]]:
@@ -41,28 +42,23 @@ def draw(axes: Axes, graph: nx.Graph, place: dict, color: Sequence[str], title: 
     """A graph with a color for each node."""
     nx.draw_networkx_edges(graph, place, ax=axes, edge_color=LINE, width=1.1)
     nodes = nx.draw_networkx_nodes(graph, place, ax=axes, node_color=list(color), edgecolors=LINE, node_size=260)
-    nodes.set_zorder(2)
+    nodes.set(zorder=2, clip_on=False)
     nx.draw_networkx_labels(graph, place, ax=axes, font_size=9)
     axes.set_title(title, fontsize=10)
     axes.set_aspect("equal")
-    axes.margins(0.12)
+    axes.margins(0.12, 0.25)
     axes.axis("off")
 
 
 def spreading(graph: nx.Graph, place: dict, root: int, num_layers: int, *, needed: bool = False) -> Figure:
-    """A panel for each k: the states that the color has reached; with `needed`, those alone that the answer depends on."""
+    """A panel for each k: the states that the color has reached; with `needed`, white if no longer needed."""
     distance = nx.single_source_shortest_path_length(graph, root)
-    figure, panels = plt.subplots(1, num_layers + 1, figsize=(3 * (num_layers + 1), 2.8), layout="constrained")
-    for k, (axes, changed) in enumerate(zip(panels, changed_states(graph, root, num_layers), strict=True)):
+    rows = (num_layers + 2) // 2
+    figure, panels = plt.subplots(rows, 2, figsize=(9, 1.9 * rows), layout="constrained")
+    for k, (axes, changed) in enumerate(zip(panels.flat, changed_states(graph, root, num_layers), strict=True)):
         matters = [distance.get(node, num_layers + 1) <= num_layers - k for node in graph]
         color = [
-            COLORED
-            if node == root
-            else IDLE
-            if needed and not keep
-            else CHANGED
-            if own
-            else PLAIN
+            COLORED if node == root else IDLE if needed and not keep else CHANGED if own else PLAIN
             for node, own, keep in zip(graph, changed, matters, strict=True)
         ]
         draw(axes, graph, place, color, f"k = {k}")
@@ -70,14 +66,13 @@ def spreading(graph: nx.Graph, place: dict, root: int, num_layers: int, *, neede
 
 
 def refinement(graphs: Sequence[nx.Graph], places: Sequence[dict], rounds: int) -> Figure:
-    """A row for each graph and a panel for each round of the 1-WL test: equal colors are equal states of a plain GNN."""
-    palette = plt.get_cmap("Set2").colors
+    """A row for each graph, a panel for each round of the 1-WL test: equal colors are equal states of a plain GNN."""
     states: list[dict] = [dict.fromkeys(graph, 0) for graph in graphs]
     size = (2.6 * (rounds + 1), 1.9 * len(graphs))
     figure, panels = plt.subplots(len(graphs), rounds + 1, figsize=size, layout="constrained")
     for k in range(rounds + 1):
         for axes, graph, place, state in zip(panels[:, k], graphs, places, states, strict=True):
-            draw(axes, graph, place, [palette[state[node]] for node in graph], f"k = {k}")
+            draw(axes, graph, place, [PALETTE[state[node]] for node in graph], f"k = {k}")
         seen: dict[tuple, int] = {}
         signed = [
             {node: (state[node], *sorted(state[other] for other in graph[node])) for node in graph}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from idgnn.layers.identity_conv import IdentityConv
     from idgnn.models.budget import match_budget
     from idgnn.models.heads import GraphHead, NodeHead, PairHead
+    from idgnn.models.hetero.config import HeteroConfig
     from idgnn.models.hetero.idgnn import HeteroIDGNN
     from idgnn.models.identity_aware import identity_aware
     from idgnn.models.idgnn import IDGNN
@@ -36,6 +37,7 @@ _MODULE_OF = {
     "AddCycleCounts": "idgnn.identity.cycle_features",
     "FileSource": "idgnn.graphs.sources",
     "GraphHead": "idgnn.models.heads",
+    "HeteroConfig": "idgnn.models.hetero.config",
     "HeteroIDGNN": "idgnn.models.hetero.idgnn",
     "HeteroIdentityGraph": "idgnn.identity.hetero.graph",
     "IDGNN": "idgnn.models.idgnn",
@@ -66,6 +68,7 @@ __all__ = [
     "AddCycleCounts",
     "FileSource",
     "GraphHead",
+    "HeteroConfig",
     "HeteroIDGNN",
     "HeteroIdentityGraph",
     "IdentityConv",

@@ -14,6 +14,12 @@ ConvName = Literal["gcn", "sage", "gat", "gin", "gine"]
 Aggregation = Literal["max", "mean", "sum"]
 """How `"sage"` aggregates messages."""
 
+EdgeTypeConv = Literal["linear", "sage", "gat", "gin", "gine"]
+"""The messages of an edge type in :class:`idgnn.HeteroIDGNN`; GCN's weights are those of one node type."""
+
+EdgeTypeSum = Literal["sum", "attention"]
+"""How :class:`idgnn.HeteroIDGNN` puts edge types together."""
+
 Identity = Literal["full", "fast", "none"]
 """ID-GNN-Full, ID-GNN-Fast, or the plain GNN."""
 
@@ -61,6 +67,9 @@ TaskName = Literal[NodeTask, PairTask, GraphTask]
 
 RelationalKind = Literal["entity-classification", "entity-regression", "recommendation"]
 """The tasks on a folder of tables; :mod:`idgnn.tasks.relational` has their definitions."""
+
+ColumnEncoding = Literal["linear", "frame"]
+"""How the columns of tables become states: by our features and a linear layer, or by the encoders of pytorch-frame."""
 
 TASK_LEVEL: dict[TaskName, Level] = {
     **{name: "node" for name in get_args(NodeTask)},

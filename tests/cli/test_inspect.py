@@ -89,7 +89,7 @@ def test_costs_are_those_of_the_identity_graphs(files: list[str], capsys: Said) 
         assert said[str(num_layers)][:3] == [f"{cost.rows}", f"{cost.rows / 7:.1f}", f"{cost.edges}"]
         assert said[str(num_layers)][3] in (f"{cost.bytes} bytes", f"{cost.bytes / 1000:.1f} kB")
     # A node and each of its neighbors, and the two nodes without any alone.
-    beside = sorted({(u, v) for u, v in edges if u != v}) + [(6, 6)]
+    beside = [*sorted({(u, v) for u, v in edges if u != v}), (6, 6)]
     triples = torch.tensor([(u, u, v) for u, v in beside]).t()
     for num_layers in range(1, 7):
         cost = identity_cost(data, num_layers, triples)

@@ -2,11 +2,14 @@
 
 import csv
 import json
+import math
 from pathlib import Path
 
 import pytest
 
+from idgnn.cli import tables
 from idgnn.cli.main import main
+from idgnn.training.relational_runs import load_run, predictions
 
 SCHEMA = """
 [users]
@@ -109,6 +112,81 @@ def test_train_and_predict_a_number(folder, capsys):
     main(["predict", str(run_of(folder)), *given, "--output", str(folder / "out.csv")])
     [row] = rows_of(folder / "out.csv")
     assert set(row) == {"user", "day", "visits"}
+
+
+def test_a_stopped_run_is_resumed(folder, capsys, monkeypatch):
+    lines = tables._line
+
+    def stop(epoch):
+        if epoch["epoch"] == 1:
+            raise KeyboardInterrupt
+        return lines(epoch)
+
+    monkeypatch.setattr(tables, "_line", stop)
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        train(folder, "--task", "entity-regression", "--device", "cpu", "--width", "4")
+    monkeypatch.setattr(tables, "_line", lines)
+    run = run_of(folder)
+    assert not (run / "relational.json").exists()
+    (folder / "ask.csv").write_text("user,day\nu1,2004-01-01\n")
+    with pytest.raises(ValueError, match="not finished"):
+        load_run(run)
+    capsys.readouterr()
+    main(["train", "--resume", str(run)])
+    out = capsys.readouterr().out
+    assert "epoch 3" in out and "epoch 1 " not in out
+    record = json.loads((run / "relational.json").read_text())
+    assert (record["settings"]["hidden_channels"], len(record["epochs"])) == (4, 3)
+    assert not (run / "checkpoint.safetensors").exists()
+    with pytest.raises(SystemExit):
+        main(["train", "--resume", str(run)])
+    assert "is finished" in capsys.readouterr().err
+
+
+def test_columns_by_pytorch_frame_are_trained_saved_and_read_again(folder):
+    pytest.importorskip("torch_frame")
+    rows = [f"i{i},{i / 2},{'ab'[i % 2]},200{i}-01-01\n" for i in range(6)]
+    (folder / "items.csv").write_text("id,price,kind,made\n" + "".join(rows))
+    train(folder, "--task", "recommendation", "--columns", "frame", "--dropout", "0.1")
+    run = load_run(run_of(folder))
+    assert list(run.model.encoder.encoders.keys()) == ["items"]
+    weights = dict(run.model.encoder.encoders["items"].named_parameters())
+    assert {name.split(".")[2] for name in weights} == {"numerical", "categorical", "timestamp"}
+    (folder / "ask.csv").write_text("user,day\nu1,2004-01-01\n")
+    found = predictions(run, folder, folder / "ask.csv")
+    assert len(found["items"]) == 2 and predictions(load_run(run_of(folder)), folder, folder / "ask.csv") == found
+    # A row without values is answered, too.
+    (folder / "items.csv").write_text("id,price,kind,made\n" + "".join(rows[:5]) + "i5,,c,\n")
+    assert all(math.isfinite(score) for score in predictions(run, folder, folder / "ask.csv")["score"])
+
+
+@pytest.mark.parametrize("names", [("no", "yes"), ("low", "middle", "high")])
+def test_classes_have_names(folder, names, capsys):
+    with (folder / "tasks.toml").open("a") as file:
+        file.write(
+            TASKS.split("[count]")[1].join(["\n[level]", ""]).replace("entity-regression", "entity-classification")
+        )
+    for part, years in (("train", (1, 2)), ("valid", (3,))):
+        rows = [f"200{y}-01-01,u{u},{names[u % len(names)]}\n" for y in years for u in range(6)]
+        (folder / f"count_{part}.csv").write_text("day,user,visits\n" + "".join(rows))
+    train(folder, "--task", "entity-classification")
+    (folder / "ask.csv").write_text("user,day\nu1,2004-01-01\n")
+    given = ["--tables", str(folder), "--queries", str(folder / "ask.csv")]
+    main(["predict", str(run_of(folder)), *given, "--output", str(folder / "out.csv")])
+    [row] = rows_of(folder / "out.csv")
+    assert row["visits"] in names
+    shares = {name: float(row[f"probability_{name}"]) for name in names if f"probability_{name}" in row}
+    assert set(shares) == (set(names) if len(names) > 2 else {"yes"})
+    if len(names) > 2:
+        assert sum(shares.values()) == pytest.approx(1, abs=1e-5) and max(shares, key=shares.get) == row["visits"]
+
+
+def test_names_where_numbers_are_expected_get_a_sentence(folder, capsys):
+    (folder / "count_train.csv").write_text("day,user,visits\n2001-01-01,u1,yes\n")
+    with pytest.raises(SystemExit):
+        train(folder, "--task", "entity-regression")
+    error = " ".join(capsys.readouterr().err.split())
+    assert "column 'visits' is 'yes', expected a number. Classes by name are for entity-classification" in error
 
 
 @pytest.mark.parametrize(

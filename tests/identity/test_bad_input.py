@@ -88,7 +88,10 @@ BAD_QUERIES = {
     "a second color beyond the last": (torch.tensor([[0], [0], [3]]), r"the queries names? node 3.* 3 nodes"),
     "no triples": (torch.empty(3, 0, dtype=torch.long), r"no queries were given.*\[3, num_queries\]"),
     "triples of floats": (torch.zeros(3, 1), r"dtype torch.float32, expected whole numbers"),
-    "quadruples": (torch.zeros(4, 4, dtype=torch.long), r"shape \[4, 4\], expected.*\[2, num_pairs\].*\[3, num_queries"),
+    "quadruples": (
+        torch.zeros(4, 4, dtype=torch.long),
+        r"shape \[4, 4\], expected.*\[2, num_pairs\].*\[3, num_queries",
+    ),
     "three dimensions": (torch.zeros(1, 2, 3, dtype=torch.long), r"shape \[1, 2, 3\], expected"),
 }
 

@@ -1,4 +1,4 @@
-"""Two colors == one copy of the graph with both colors per query: rows, outputs, gradients, and what follows from it."""
+"""Two colors == one copy of the graph with both colors per query: rows, outputs, gradients, and what follows."""
 
 import hypothesis.strategies as st
 import pytest

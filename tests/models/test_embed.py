@@ -14,8 +14,9 @@ from idgnn.experiments.released import ReleasedEncoder
 from idgnn.identity.cost import TooLargeError
 from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.schedule_builder import make_schedule
-from idgnn.models import embedding
-from idgnn.models.embedding import as_bytes, embed_by_chunks
+from idgnn.models import kept_network
+from idgnn.models.embedding import embed_by_chunks
+from idgnn.models.embedding_memory import as_bytes
 from tests.laws import brute_force
 from tests.laws.graphs import CHANNELS, EDGE_DIM, as_pairs
 from tests.laws.graphs import queries as any_queries
@@ -124,7 +125,7 @@ def test_exchanging_messages_is_summing_all_of_them(name, num_layers, monkeypatc
     model, data = encoder(kind, num_layers), drawn(40, 80, undirected=True, seed=3)
     exchanged = model.embed(taken(kind, data))
     monkeypatch.setattr(
-        embedding, "make_schedule", lambda *given, exchange, **rest: make_schedule(*given, exchange=False, **rest)
+        kept_network, "make_schedule", lambda *given, exchange, **rest: make_schedule(*given, exchange=False, **rest)
     )
     assert_same(exchanged, model.embed(taken(kind, data)), 1e-9)
 

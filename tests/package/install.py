@@ -1,7 +1,7 @@
 """Installs the archives in `dist` into empty environments and tries them: `python -m tests.package.install`.
 
-An empty environment has what pip would install, the package and the dependencies that its metadata names, and nothing else.
-The dependencies are links to those of this environment, so that it takes seconds and no network.
+An empty environment has what pip would install, the package and the dependencies that its metadata names, and nothing
+else. The dependencies are links to those of this environment, so that it takes seconds and no network.
 """
 
 from __future__ import annotations

@@ -29,16 +29,16 @@ def main(expected: str) -> None:
 
     torch.manual_seed(0)
     graphs = [Data(edge_index=erdos_renyi_graph(12, 0.3), num_nodes=12, y=torch.randint(2, (12,))) for _ in range(8)]
-    one, x = graphs[0], torch.ones(12, 1)
+    one, edges, x = graphs[0], erdos_renyi_graph(12, 0.3), torch.ones(12, 1)
     adjacency = torch.zeros(12, 12, dtype=torch.double)
-    adjacency[one.edge_index[0], one.edge_index[1]] = 1
-    counts = idgnn.cycle_counts(one.edge_index, 12, length=3)
+    adjacency[edges[0], edges[1]] = 1
+    counts = idgnn.cycle_counts(edges, 12, length=3)
     assert torch.equal(counts[:, 2], (adjacency @ adjacency @ adjacency).diagonal())
 
     model = idgnn.IDGNN(1, 8, 4, num_layers=3, conv="gin").double().eval()
-    ours, literal = (model(x.double(), one.edge_index, engine=engine) for engine in (None, "ego"))
+    ours, literal = (model(x.double(), edges, engine=engine) for engine in (None, "ego"))
     assert torch.allclose(ours, literal, atol=1e-10)
-    assert idgnn.identity_aware(GCN(1, 8, 2))(x, one.edge_index).shape == (12, 8)
+    assert idgnn.identity_aware(GCN(1, 8, 2))(x, edges).shape == (12, 8)
 
     folder = Path(tempfile.mkdtemp())
     settings = idgnn.ModelSettings(width=8, layers=2)

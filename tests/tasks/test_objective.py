@@ -14,7 +14,6 @@ from idgnn.tasks.link_prediction import LinkObjective
 from idgnn.tasks.objective import Binary, Classes, Quantity
 from idgnn.tasks.problem import objective_from_dict
 from idgnn.tasks.quantities import Quantities
-from idgnn.tasks.relational import AbsoluteError
 
 OBJECTIVES = (Classes(3), Binary(), LinkObjective(), Quantity(5.0, 2.5))
 
@@ -221,7 +220,6 @@ def test_weighted_losses_by_hand(given_, no, yes):
         Quantity(1.0, 2.0),
         Quantity(1.0, 2.0, "absolute"),
         Quantities(("a", "b"), (0.0, 1.0), (1.0, 3.0), (1.0, 1.0), "absolute"),
-        AbsoluteError(1.0, 2.0),
     ],
     ids=str,
 )

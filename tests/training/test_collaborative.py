@@ -4,6 +4,7 @@ from idgnn.graphs.relational.interactions import Interactions, read_interactions
 from idgnn.graphs.relational.task_tables import ItemLists
 from idgnn.models.walk_idgnn import WalkIDGNN
 from idgnn.training.collaborative import (
+    LightGCN,
     TowerSettings,
     WalkSettings,
     measure_all,
@@ -32,6 +33,21 @@ def test_walks_and_towers_find_the_items_of_the_group():
     towers = measure_all(train_towers(data, TowerSettings(channels=8, epochs=20, batch_size=200, lr=0.02)), data, k=15)
     assert popular < 0.6 < walks
     assert towers["recall"] > popular + 0.1
+
+
+def test_sparse_products_are_the_lightgcn_of_pyg():
+    from torch_geometric.nn import LightGCN as Reference
+
+    data = Interactions(ItemLists.of([[0, 2], [], [2, 1, 0]]), ItemLists.of([[]] * 3), 4)  # user 1, item 3: no edges
+    model, theirs = LightGCN(data, 5, 3), Reference(7, 5, 3)
+    theirs.embedding.weight.data.copy_(model.embedding.data)
+    edges = torch.stack([data.train.query, data.train.item + 3])
+    found, expected = model(), theirs.get_embedding(torch.cat([edges, edges.flip(0)], dim=1))
+    weight = torch.randn_like(found)
+    (found * weight).sum().backward()
+    (expected * weight).sum().backward()
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(model.embedding.grad, theirs.embedding.weight.grad)
 
 
 def test_items_that_a_user_has_are_not_ranked():

@@ -10,8 +10,9 @@ from idgnn.models.settings import ModelSettings
 from idgnn.tasks.problem import Problem
 from idgnn.tasks.query_set import QuerySet
 from idgnn.training.batches import Batches
+from idgnn.training.cuda_graphs import NotRecordedWarning
 from idgnn.training.processes import Processes
-from idgnn.training.recorder import NotRecordedWarning, is_recorded
+from idgnn.training.recorder import is_recorded
 from idgnn.training.run_settings import TrainOptions
 from idgnn.training.trainer import HalvedBatchWarning, Trainer
 from tests.training.fake_cache import FakeCache, recorded
@@ -138,6 +139,16 @@ def test_networks_that_do_not_know_padding_have_a_recording_for_each_batch():
     replayed.recorder.padding = False
     assert [each.loss for each in replayed.epochs()] == [each.loss for each in plain.epochs()]
     assert len(replayed.recorder.cache.kept) == 3, "those of the last three epochs"
+
+
+def test_graphs_that_cannot_be_prepared_together_are_trained_as_they_are():
+    problem = in_float64(problem_for("node-clustering"))
+    replayed, plain = pair_of_trainers(problem, QUICK, "cpu", SMALL)
+    for trainer in (replayed, plain):
+        trainer._training_batches().whole = None
+    with pytest.warns(NotRecordedWarning, match="for graphs that fit into memory together") as said:
+        assert_same_curves(replayed, plain, 1e-9)
+    assert len(said) == 1
 
 
 def reason(options: TrainOptions, device: str = "cuda", processes: int = 1, model=None) -> str:

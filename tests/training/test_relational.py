@@ -1,5 +1,7 @@
 """A small database in which a user visits again what was visited before, and nothing else tells."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch_geometric.data import HeteroData
@@ -143,6 +145,50 @@ def test_a_number_of_an_entity_is_learned():
 def test_a_class_of_an_entity_is_learned():
     run = train_relational(entities("entity-classification"), quick("full", num_layers=1))
     assert run.metrics["valid"]["roc_auc"] > 0.95
+
+
+@pytest.mark.parametrize("select", ["best", "last"])
+def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(select, tmp_path):
+    problem, path = entities("entity-regression"), tmp_path / "checkpoint.safetensors"
+    settings = RelationalSettings(num_layers=1, hidden_channels=8, epochs=4, lr=0.03, dropout=0.3, select=select)
+    whole = train_relational(problem, settings)
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(epoch):
+        if epoch["epoch"] == 1:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        train_relational(problem, settings, show=stop, checkpoint=path)
+    told = []
+    resumed = train_relational(problem, settings, show=told.append, checkpoint=path)
+    assert [epoch["epoch"] for epoch in told] == [2, 3] and len(resumed.epochs) == 4
+    assert (resumed.metrics, resumed.best_epoch) == (whole.metrics, whole.best_epoch)
+    for name, weight in whole.model.state_dict().items():
+        assert torch.equal(weight, resumed.model.state_dict()[name]), name
+
+
+def test_one_of_several_classes_of_an_entity_is_learned():
+    problem = entities("entity-regression")
+    parts = {
+        name: replace(queries, target=torch.bucketize(queries.target, torch.tensor([2.5, 6.5])))
+        for name, queries in problem.queries.items()
+    }
+    problem = RelationalProblem("entity-classification", problem.graph, parts, classes=("few", "some", "many"))
+    run = train_relational(problem, quick("full", num_layers=1))
+    heuristics = problem.heuristics("valid")
+    assert run.metrics["valid"]["accuracy"] > heuristics["most frequent class"]["accuracy"]
+    train, valid = problem.queries["train"], problem.queries["valid"]
+    common = int(train.target.mode().values)
+    assert heuristics["most frequent class"]["accuracy"] == pytest.approx(
+        float((valid.target == common).float().mean())
+    )
+    own = [int(train.target[train.entity == entity].mode().values) for entity in valid.entity.tolist()]
+    assert heuristics["most frequent of the entity"]["accuracy"] == pytest.approx(
+        sum(a == b for a, b in zip(own, valid.target.tolist(), strict=True)) / len(own)
+    )
 
 
 def test_queries_later_than_the_data_see_its_end():

@@ -63,7 +63,9 @@ def cost_table(graph: IndexedGraph, part: QuerySet, seconds: float) -> tuple[Tab
     for name in ("edge_attr", "edge_weight"):
         if (values := getattr(part, name)) is not None:
             data[name] = width.expand(values.shape)
-    table = Table("layers K", "rows", "times the nodes", "edges", "size", title="cost of ID-GNN-Full, before it is built")
+    table = Table(
+        "layers K", "rows", "times the nodes", "edges", "size", title="cost of ID-GNN-Full, before it is built"
+    )
     for column in table.columns:
         column.justify = "right"
     notes = [_add_costs(table, identity_costs(graph, data, MOST_LAYERS, seconds), graph.num_nodes)]
@@ -203,6 +205,7 @@ def _cost_until(
 
     The costs of growing samples of the nodes are counted first; the time of each predicts that of the next.
     """
+
     def asked(nodes: Tensor | None) -> Queries:
         if second is None:
             return as_queries(nodes, graph.num_nodes, graph.into.edge.device)

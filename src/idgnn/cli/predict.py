@@ -91,7 +91,7 @@ class Predict(NewGraphs):
         if (given := self.on_tables()) is not None:
             from idgnn.training.relational_runs import predictions
 
-            table = predictions(*given)
+            table = predictions(*given, self.device)
             write_table(table, self.output)
             print(f"{len(next(iter(table.values()))):,} rows: {self.output}")
             return
@@ -130,7 +130,7 @@ class Embed(NewGraphs):
         if (given := self.on_tables()) is not None:
             from idgnn.training.relational_runs import embeddings
 
-            self._write(*embeddings(*given))
+            self._write(*embeddings(*given, self.device))
             return
         run, graphs, pairs = self.load()
         partial = self.output.with_name(f".{self.output.name}.partial")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from idgnn.choices import RelationalKind
+from idgnn.choices import ColumnEncoding, RelationalKind
 from idgnn.cli.arguments import File, Name
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from idgnn.graphs.relational.tables import KeyedTable
     from idgnn.training.relational import RelationalSettings
+    from idgnn.training.relational_runs import TableRun
 
 Folder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")]
 
@@ -30,6 +31,14 @@ class TableFiles:
     schema: File = None
     """The schema, if it is not schema.toml in the folder."""
 
+    @property
+    def schema_file(self) -> Path:
+        """Where the schema is."""
+        from idgnn.graphs.relational.schema import SCHEMA_FILE
+
+        assert self.tables is not None
+        return self.tables / SCHEMA_FILE if self.schema is None else self.schema
+
 
 @dataclass(frozen=True)
 class TableOptions(TableFiles):
@@ -41,32 +50,49 @@ class TableOptions(TableFiles):
     """The task of tasks.toml, if there are several of the kind that --task names."""
     window_years: float | None = None
     """How old a row may be to be seen."""
+    columns: ColumnEncoding = "linear"
+    """Who encodes columns: a linear layer, or the encoders of pytorch-frame (pip install 'idgnn[relational]')."""
 
 
 def train_tables(
-    options: TableOptions, kind: RelationalKind, settings: Sequence[RelationalSettings], folders: Sequence[Path]
+    options: TableOptions,
+    kind: RelationalKind,
+    device: str,
+    settings: Sequence[RelationalSettings],
+    folders: Sequence[Path],
 ) -> None:
     """Trains a network for each of the settings, and prints its metrics beside those of heuristics."""
-    from rich.console import Console
-
-    from idgnn.tasks.relational_files import TASKS_FILE, choose_task, read_problem, read_tasks, schema_of
-    from idgnn.training.relational import train_relational
-    from idgnn.training.relational_runs import save_run
+    from idgnn.tasks.relational_files import TASKS_FILE, choose_task, read_tasks
+    from idgnn.training.relational_runs import TableRun
 
     assert options.tables is not None
-    path = options.tables / TASKS_FILE if options.tasks is None else options.tasks
-    tasks = read_tasks(path)
-    name = choose_task(tasks, kind, options.target, str(path))
-    source = read_problem(options.tables, tasks[name], schema=schema_of(options.tables, options.schema))
+    tasks = (options.tables / TASKS_FILE if options.tasks is None else options.tasks).resolve()
+    name = choose_task(read_tasks(tasks), kind, options.target, str(tasks))
+    files = str(options.tables.resolve()), str(options.schema_file.resolve()), str(tasks)
+    runs = [TableRun(*files, name, options.columns, device, each) for each in settings]
+    _train(runs, folders)
+
+
+def resume_tables(folder: Path) -> None:
+    """Goes on with a run on tables that was stopped."""
+    from idgnn.training.relational_runs import TableRun
+
+    _train([TableRun.load(folder)], [folder])
+
+
+def _train(runs: Sequence[TableRun], folders: Sequence[Path]) -> None:
+    """Trains runs on the same task, each in its folder, and prints the results of all."""
+    from rich.console import Console
+
+    source, task = runs[0].read()
     console = Console()
     for table, columns in source.text_columns.items():
         console.print(f"Text is left out: {', '.join(columns)} of {table}.", highlight=False, soft_wrap=True)
     metrics: dict[str, dict[str, dict[str, float]]] = {}
-    for each, folder in zip(settings, folders, strict=True):
-        run = train_relational(source.problem, each, show=lambda epoch: console.print(_line(epoch), highlight=False))
-        save_run(folder, run, source, name, tasks[name])
-        metrics[f"{each.identity}, seed {each.seed}"] = run.metrics
-    _show(console, source.problem, metrics, name)
+    for run, folder in zip(runs, folders, strict=True):
+        done = run.train(folder, source, task, lambda epoch: console.print(_line(epoch), highlight=False))
+        metrics[f"{run.settings.identity}, seed {run.settings.seed}"] = done.metrics
+    _show(console, source.problem, metrics, runs[0].task)
     for folder in folders:
         console.print(f"The run: {folder}", highlight=False, soft_wrap=True)
 
@@ -88,12 +114,12 @@ def inspect_tables(files: TableFiles, seconds: float, picture: SchemaPicture | N
 
     from idgnn.graphs.relational.columns import find_codes, left_out
     from idgnn.graphs.relational.graph import to_graph
+    from idgnn.graphs.relational.schema import read_schema
     from idgnn.graphs.relational.tables import read_tables
     from idgnn.graphs.relational.times import as_text
-    from idgnn.tasks.relational_files import schema_of
 
     assert files.tables is not None
-    tables = read_tables(files.tables, schema_of(files.tables, files.schema))
+    tables = read_tables(files.tables, read_schema(files.schema_file))
     codes = find_codes(tables)
     graph = to_graph(tables, codes)
     needed = layers_needed(graph)

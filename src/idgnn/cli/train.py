@@ -30,7 +30,7 @@ LONGEST_NAME = 150  # of a folder, without seed and time; file systems take 255
 NOT_IN_NAMES = ("conv", "identity", "device", "workers", "compile", "cuda_graphs")  # there already, or no matter
 
 
-_USED_WITH_TABLES = ("identity", "layers", "width", "dropout", "epochs", "lr", "weight_decay", "keep")
+_USED_WITH_TABLES = ("identity", "layers", "width", "dropout", "epochs", "lr", "weight_decay", "keep", "device")
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,8 @@ class Train:
         if self.table_files.tables is not None or self.task in get_args(RelationalKind):
             self._train_tables()
             return
+        if self.resume is not None and self._resume_tables():
+            return
         jobs = self._jobs()
         with joined(jobs[0][0].training.device) as processes:
             if not processes.first:
@@ -84,8 +86,7 @@ class Train:
         from idgnn.training.run_folder import RunFolder
 
         if self.resume is not None:
-            if replace(self, resume=None, track=None) != Train():
-                raise ValueError("a run that is resumed has its own settings. Leave all others out beside --resume.")
+            self._check_resumed()
             settings = RunFolder(self.resume).settings()
             if settings.own_network is not None:
                 raise ValueError(
@@ -100,6 +101,24 @@ class Train:
         data = self.files.source(self.dataset)
         jobs = [RunSettings(data, task, self.model, self.training, self.selection, seed) for seed in self.seeds]
         return [(settings, _new_folder(self.runs, settings)) for settings in jobs]
+
+    def _check_resumed(self) -> None:
+        if replace(self, resume=None, track=None) != Train():
+            raise ValueError("a run that is resumed has its own settings. Leave all others out beside --resume.")
+
+    def _resume_tables(self) -> bool:
+        """Goes on with a run on tables, if it is one."""
+        from idgnn.cli.tables import resume_tables
+        from idgnn.training.relational_runs import is_begun
+
+        assert self.resume is not None
+        if not is_begun(self.resume):
+            return False
+        self._check_resumed()
+        if self.track is not None:
+            raise ValueError("--track is for runs on graphs, and the run is on tables. Leave it out.")
+        resume_tables(self.resume)
+        return True
 
     def _check_seeds(self) -> None:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
@@ -120,8 +139,10 @@ class Train:
             raise ValueError(f"--tables is for the tasks {', '.join(kinds)}, but --task is {self.task}.")
         if self.dataset is not None or self.files != OwnFiles():
             raise ValueError("--tables was given beside a dataset or files of graphs. Leave one of them out.")
-        if self.resume is not None or self.track is not None:
-            raise ValueError("--resume and --track are for runs on graphs, not on --tables. Leave them out.")
+        if self.resume is not None:
+            raise ValueError("a run that is resumed has its own settings. Leave all others out beside --resume.")
+        if self.track is not None:
+            raise ValueError("--track is for runs on graphs, not on --tables. Leave it out.")
         self._check_unused()
         model, training = self.model, self.training
         settings = [
@@ -141,7 +162,7 @@ class Train:
         ]
         parts = [self.table_files.tables.resolve().name, self.table_files.target or self.task, model.identity]
         folders = [_unique(self.runs, parts, seed) for seed in self.seeds]
-        train_tables(self.table_files, self.task, settings, folders)  # type: ignore[arg-type]
+        train_tables(self.table_files, self.task, training.device, settings, folders)  # type: ignore[arg-type]
 
     def _check_unused(self) -> None:
         """Refuses options that a network over tables has no use for: a result would look as if they mattered."""

@@ -76,14 +76,19 @@ class IndexedGraph:
 
     @cached_property
     def out(self) -> Adjacency:
-        """The out-neighbors of every node. Costs a sort of the edges, once."""
+        """The out-neighbors of every node, in any order. Costs a sort of the edges, unless `reverse` is known."""
+        reverse: Tensor | None = vars(self).get("reverse")
+        if reverse is not None:  # then they are its in-neighbors
+            return Adjacency(self.into.ptr, self.into.neighbor, reverse.index_select(0, self.into.edge))
         return group_edges(self._source, self._target, self._edge, self.num_nodes)
 
     @cached_property
     def symmetric(self) -> bool:
         """Whether every edge has its reverse, duplicates aside."""
+        if self.reverse is not None:
+            return True
         (key, _), (reverse, _) = self._sorted, self._sorted_by_source
-        return torch.equal(key, reverse) or torch.equal(key.unique_consecutive(), reverse.unique_consecutive())
+        return torch.equal(key.unique_consecutive(), reverse.unique_consecutive())
 
     @cached_property
     def reverse(self) -> Tensor | None:
@@ -112,7 +117,7 @@ class IndexedGraph:
         Self-loops are among the edges out. Of `E` edges, no node has more than about `2 sqrt(E)` in such a list,
         parallel edges aside, however high its degree is.
         """
-        degree = self.into.degree + self.out.degree
+        degree = self.into.degree + torch.bincount(self._source, minlength=self.num_nodes)
         source, target = degree.index_select(0, self._source), degree.index_select(0, self._target)
         up = (source < target) | ((source == target) & (self._source <= self._target))
         ends = self._source, self._target, self._edge

@@ -151,10 +151,11 @@ def find_cone(graph: IndexedGraph, num_layers: int, queries: Queries, starts: Te
     """The rows of these queries, found in one go; color i starts at node i, or at node `starts[i]`."""
     num_nodes = graph.num_nodes
     steps = min(num_layers, 2 * num_nodes)  # no route is longer
+    round_trip = graph.symmetric and queries.own  # what the color reaches in so many steps is back in as many
     colors = torch.unique(queries.color)
     start = colors * num_nodes + (colors if starts is None else starts.index_select(0, colors))  # (v | v)
     reached, arrival = ball(graph.out, start, steps // 2, num_nodes)
-    if queries.own and graph.symmetric:  # what the color reaches in so many steps is back in as many
+    if round_trip:
         return Cone(reached, arrival, arrival, num_nodes, num_layers)
     asked = torch.unique(queries.color * num_nodes + queries.node)
     behind, back = ball(graph.into, asked, (steps - 1) // 2, num_nodes)
@@ -290,12 +291,12 @@ def row_bounds(graph: IndexedGraph, num_layers: int, queries: Queries) -> tuple[
 
     Every walk is counted as if it led somewhere new; but no color has more rows than there are nodes.
     """
-    ahead, behind = num_layers // 2, (num_layers - 1) // 2
+    ahead, behind, round_trip = num_layers // 2, (num_layers - 1) // 2, graph.symmetric and queries.own
     into, listed = graph.into.degree, graph.ascending[0].degree + graph.ascending[1].degree
 
     def bound(values: Tensor) -> Tensor:
         there = graph.out.walk_sums(values, ahead)[queries.color]
-        if queries.own and graph.symmetric:
+        if round_trip:
             return there
         return there + graph.into.walk_sums(values, behind)[queries.node]
 
@@ -315,6 +316,7 @@ def cut(cost: Tensor, limit: float) -> Iterator[tuple[int, int]]:
 
 def _chunks(graph: IndexedGraph, num_layers: int, queries: Queries) -> Iterator[Tensor]:
     """Splits the queries so that each part looks at about `CHUNK` neighbors at most; a color is never split."""
+    round_trip = graph.symmetric and queries.own
     num_nodes, into, out = graph.num_nodes, graph.into, graph.out
     key = torch.unique(queries.color * num_nodes + queries.node)
     color = key // num_nodes
@@ -324,7 +326,7 @@ def _chunks(graph: IndexedGraph, num_layers: int, queries: Queries) -> Iterator[
     first = torch.ones_like(color, dtype=torch.bool)
     first[1:] = color[1:] != color[:-1]
     work = work * first
-    if not (queries.own and graph.symmetric):
+    if not round_trip:
         work = work + into.walk_sums(one, (num_layers - 1) // 2 + 1).clamp_(max=limit)[key % num_nodes]
     # A color belongs to the part in which its first query falls.
     part = (work.cumsum(0) // CHUNK)[first.nonzero().flatten()][first.cumsum(0) - 1]

@@ -7,14 +7,16 @@ from typing import Self, get_args
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.transforms import BaseTransform
 
 from idgnn.choices import CycleScale
 from idgnn.identity.checks import check_count_options, check_edge_index, check_graph, edges_of
 from idgnn.identity.cycle_counts import ADVICE, check_finite, closed_walks, cycle_counts
+from idgnn.identity.hetero.types import TypedGraph
 
 _CONSTANT = 1e-6  # a deviation below is rounding
+AnyGraph = Data | HeteroData
 
 
 def cycle_features(
@@ -62,14 +64,23 @@ def cycle_features(
     return walks.log1p() if scale == "log" else walks
 
 
-def log_counts(graphs: Data | Sequence[Data], length: int) -> Tensor:
-    """The counts at all nodes of some graphs on a logarithmic scale: `[nodes, length]`."""
-    some, edges, first = [graphs] if isinstance(graphs, Data) else list(graphs), [], 0
+def log_counts(graphs: AnyGraph | Sequence[AnyGraph], length: int) -> Tensor:
+    """The counts at all nodes of some graphs, of all types, on a logarithmic scale: `[nodes, length]`."""
+    some, edges, first = [graphs] if isinstance(graphs, Data | HeteroData) else list(graphs), [], 0
     for graph in some:
-        size = check_graph(graph)
-        edges.append(edges_of(graph) + first)
+        edge_index, size = _one_graph(graph)
+        edges.append(edge_index + first)
         first += size
     return cycle_features(torch.cat(edges, dim=1) if edges else torch.empty(2, 0, dtype=torch.long), first, length)
+
+
+def _one_graph(graph: AnyGraph) -> tuple[Tensor, int]:
+    """The edges and the number of nodes; of several types, of all of them as one graph."""
+    if isinstance(graph, HeteroData):
+        typed = TypedGraph.of_data(graph)
+        return typed.edge_index, typed.total
+    num_nodes = check_graph(graph)
+    return edges_of(graph), num_nodes
 
 
 def count_statistics(counts: Tensor) -> tuple[Tensor, Tensor]:
@@ -97,7 +108,8 @@ class AddCycleCounts(BaseTransform):
     .. math:: x_v \leftarrow [x_v, s((A^1)_{vv}), \dots, s((A^{length})_{vv})]
 
     The features keep their dtype; without features the counts become `x`, in float32. Edge weights are ignored. The
-    transform of a :class:`~torch_geometric.data.Batch` is that of its graphs, and many times faster than one by one.
+    transform of a :class:`~torch_geometric.data.Batch` is that of its graphs, and many times faster than one by one. Of
+    a `HeteroData` all node types get counts, over the edges of all types.
 
     Args:
         length: the longest walk; the paper uses 10.
@@ -121,7 +133,7 @@ class AddCycleCounts(BaseTransform):
         self.mean: Tensor | None = None  # [length] over the training graphs
         self.deviation: Tensor | None = None
 
-    def fit(self, graphs: Data | Sequence[Data]) -> Self:
+    def fit(self, graphs: AnyGraph | Sequence[AnyGraph]) -> Self:
         """Takes the statistics of `"standardized"` over these graphs, the training graphs, and returns itself.
 
         Example:
@@ -136,29 +148,46 @@ class AddCycleCounts(BaseTransform):
         self.mean, self.deviation = count_statistics(log_counts(graphs, self.length))
         return self
 
-    def forward(self, data: Data) -> Data:
+    def forward(self, data: AnyGraph) -> AnyGraph:
         """Changes `data` in place; calling the transform instead leaves its argument as it is."""
-        edge_index, num_nodes, x = data.edge_index, data.num_nodes, data.x
-        if edge_index is None or num_nodes is None:
-            raise ValueError("the graph has no edge_index, expected an integer tensor of shape [2, num_edges].")
-        if x is not None and not x.is_floating_point():
-            raise ValueError(
-                f"x has dtype {x.dtype}, and counts do not fit into it: expected floating-point features. Convert them "
-                "with data.x = data.x.float(), or encode categories first, for example with one_hot."
-            )
         if self.scale == "standardized" and self.mean is None:
             raise ValueError(
                 "the statistics of scale='standardized' are not known yet. Call fit(graphs) with the training graphs "
                 "first, or use scale='log'."
             )
+        if isinstance(data, HeteroData):
+            typed = TypedGraph.of_data(data)
+            parts = self._counts(typed.edge_index, typed.total).split(list(typed.num_nodes))
+            found = [_appended(store.get("x"), part) for store, part in zip(data.node_stores, parts, strict=True)]
+            for store, x in zip(data.node_stores, found, strict=True):
+                store.x = x
+            return data
+        edge_index, num_nodes = data.edge_index, data.num_nodes
+        if edge_index is None or num_nodes is None:
+            raise ValueError("the graph has no edge_index, expected an integer tensor of shape [2, num_edges].")
+        data.x = _appended(data.x, self._counts(edge_index, num_nodes))
+        return data
+
+    def _counts(self, edge_index: Tensor, num_nodes: int) -> Tensor:
         counts = cycle_features(edge_index, num_nodes, self.length, computed_scale(self.scale))
         if self.mean is not None and self.deviation is not None:
             counts = (counts - self.mean.to(counts)) / self.deviation.to(counts)
-        if x is None:
-            data.x = counts.float()
-        else:
-            data.x = torch.cat([x.view(-1, 1) if x.dim() == 1 else x, counts.to(x.dtype)], dim=-1)
-        return data
+        return counts
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(length={self.length}, scale={self.scale!r})"
+
+
+def _check_features(x: Tensor | None) -> None:
+    if x is not None and not x.is_floating_point():
+        raise ValueError(
+            f"x has dtype {x.dtype}, and counts do not fit into it: expected floating-point features. Convert them "
+            "with data.x = data.x.float(), or encode categories first, for example with one_hot."
+        )
+
+
+def _appended(x: Tensor | None, counts: Tensor) -> Tensor:
+    _check_features(x)
+    if x is None:
+        return counts.float()
+    return torch.cat([x.view(-1, 1) if x.dim() == 1 else x, counts.to(x.dtype)], dim=-1)

@@ -141,7 +141,7 @@ def identity_graph(
         raise ValueError("query_time is for a HeteroData whose nodes or edges have times. Leave it out.")
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
-    return identity_graph_of(data, num_layers, as_queries(queries, num_nodes, data.edge_index.device))
+    return identity_graph_of(data, num_layers, as_queries(queries, num_nodes, edges_of(data).device))
 
 
 def identity_graph_of(data: Data, num_layers: int, asked: Queries, warn: bool = True) -> IdentityGraph:

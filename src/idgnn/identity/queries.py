@@ -59,11 +59,11 @@ def as_queries(queries: Tensor | None, num_nodes: int, device: torch.device) -> 
         return Queries(every, every)
     if isinstance(queries, Tensor) and queries.dim() == 2 and queries.size(0) == 3:
         check_triples(queries, num_nodes)
-        node, color, second = queries.to(device, torch.long)
+        node, color, second = queries.to(device, torch.long).contiguous()
         return Queries(node, color, second.masked_fill(second == color, -1))
     if isinstance(queries, Tensor) and queries.dim() == 2:
         check_pairs(queries, num_nodes)
-        node, color = queries.to(device, torch.long)
+        node, color = queries.to(device, torch.long).contiguous()
         return Queries(node, color)
     check_roots(queries, num_nodes)
     roots = queries.to(device, torch.long)

@@ -21,7 +21,7 @@ block `num_nodes + w` the second one at `w`, and block `2 * num_nodes + p` the p
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -29,8 +29,6 @@ from torch import Tensor
 from idgnn.identity.adjacency import IndexedGraph, contains
 from idgnn.identity.cone import CHUNK, Cone, ball, cones, edges_between, find_cone, join
 from idgnn.identity.queries import Queries
-
-NUM_COLORS = 2
 
 
 @dataclass(frozen=True)
@@ -74,8 +72,8 @@ class TwoColorCone(Cone):
         source, target, edge = edges_between(graph, states)
         used = states.arrival.index_select(0, source) + states.remaining.index_select(0, target) < self.num_layers
         used = (used & self.is_row.index_select(0, target)).nonzero().flatten()
-        ends = (self.row.index_select(0, end.index_select(0, used)) for end in (source, target))
-        return *ends, edge.index_select(0, used)
+        source, target = (self.row.index_select(0, end.index_select(0, used)) for end in (source, target))
+        return source, target, edge.index_select(0, used)
 
 
 @dataclass(frozen=True)
@@ -103,68 +101,78 @@ def all_rows(graph: IndexedGraph, num_layers: int, queries: Queries) -> Cone:
 
 def two_color_cone(graph: IndexedGraph, num_layers: int, queries: Queries) -> TwoColorCone:
     """The rows of queries with two colors."""
-    num_nodes, pair = graph.num_nodes, _pairs(queries, graph.num_nodes)
+    size, pair = graph.num_nodes, _pairs(queries, graph.num_nodes)
     parts = list(pair_states(graph, num_layers, queries, pair))
-    none = queries.node[:0]
     key, first, second, remaining = (
-        torch.cat([none, *(getattr(part, name) for part in parts)]) for name in ("key", "first", "second", "remaining")
+        torch.cat([queries.node[:0], *(getattr(part, name) for part in parts)])
+        for name in ("key", "first", "second", "remaining")
     )
     states = PairStates(key, first, second, remaining, num_layers)
-    both, node, number = states.both, key % max(num_nodes, 1), key // max(num_nodes, 1)
-    v, w = pair // max(num_nodes, 1), pair % max(num_nodes, 1)
-    kinds = (
-        _one_color(graph, num_layers, queries.node, queries.color, queries.second),
-        _one_color(graph, num_layers, queries.node, queries.second, queries.color),
+    v, w = pair // max(size, 1), pair % max(size, 1)
+    here = _nearer_rows(states, states.first, states.second, v, size, _with_first_alone(graph, num_layers, queries))
+    there = _nearer_rows(
+        states, states.second, states.first, size + w, size, _with_second_alone(graph, num_layers, queries)
     )
-    found, place = [], torch.full_like(key, -1)
-    start = 0
-    for block, other, (nearer, distance), alone in (
-        (v, 0, (first < second, first), kinds[0]),
-        (w, num_nodes, (second < first, second), kinds[1]),
-    ):
-        chosen = nearer.nonzero().flatten()
-        own = (block.index_select(0, number.index_select(0, chosen)) + other) * num_nodes + node.index_select(0, chosen)
-        added = alone.key + other * num_nodes
-        rows, inverse = torch.unique(torch.cat([own, added]), return_inverse=True)
-        arrival = torch.empty_like(rows).index_copy(
-            0, inverse, torch.cat([distance.index_select(0, chosen), alone.arrival])
-        )
-        left = torch.cat([remaining.index_select(0, chosen), alone.remaining])
-        left = torch.full_like(rows, num_layers + 1).scatter_reduce(0, inverse, left, "amin")
-        found.append((rows, arrival, left))
-        place[chosen] = inverse[: chosen.numel()] + start
-        start += rows.numel()
-    before = place.masked_select(both)
-    pair_row = torch.arange(start, start + before.numel(), device=key.device)
-    row = place.masked_scatter(both, pair_row)
-    one = [torch.cat([found[0][i], found[1][i]]) for i in range(3)]  # rows under one color
-    moved, every = key + 2 * num_nodes * num_nodes, torch.arange(start, device=key.device)
-    color = torch.cat(
-        [
-            (found[0][1] == 0).to(torch.int8),
-            (found[1][1] == 0).to(torch.int8) * 2,
-            ((first == 0).to(torch.int8) + (second == 0).to(torch.int8) * 2)[both],
-        ]
-    )
+    one = [torch.cat([getattr(here.rows, name), getattr(there.rows, name)]) for name in ("key", "arrival", "remaining")]
+    num_here, num_one, both = here.rows.key.numel(), one[0].numel(), states.both
+    # The row of each state of a pair: under the nearer color, and of those that both colors change, their own.
+    before = torch.where(there.place < 0, here.place, there.place + num_here)
+    count = int(both.sum())
+    own = before.masked_scatter(both, torch.arange(num_one, num_one + count, device=before.device))
+    every, moved = torch.arange(num_one, device=own.device), states.key + 2 * size * size
+    color = [(here.rows.arrival == 0) * 1, (there.rows.arrival == 0) * 2]
+    color.append(((states.first == 0) * 1 + (states.second == 0) * 2)[both])
     return TwoColorCone(
         key=torch.cat([one[0], moved[both]]),
-        arrival=torch.cat([one[1], torch.maximum(first, second)[both]]),
-        remaining=torch.cat([one[2], remaining[both]]),
-        num_nodes=num_nodes,
+        arrival=torch.cat([one[1], torch.maximum(states.first, states.second)[both]]),
+        remaining=torch.cat([one[2], states.remaining[both]]),
+        num_nodes=size,
         num_layers=num_layers,
         states=Cone(
             torch.cat([one[0], moved]),
-            torch.cat([one[1], torch.minimum(first, second)]),
-            torch.cat([one[2], remaining]),
-            num_nodes,
+            torch.cat([one[1], torch.minimum(states.first, states.second)]),
+            torch.cat([one[2], states.remaining]),
+            size,
             num_layers,
         ),
-        row=torch.cat([every, row]),
+        row=torch.cat([every, own]),
         is_row=torch.cat([torch.ones_like(every, dtype=torch.bool), both]),
-        color=color,
-        row_before=torch.cat([torch.full_like(every, -1), before]),
+        color=torch.cat(color).to(torch.int8),
+        row_before=torch.cat([torch.full_like(every, -1), before[both]]),
         pair=pair,
     )
+
+
+@dataclass(frozen=True)
+class _NearerRows:
+    """The rows under one of the colors."""
+
+    rows: Cone
+    place: Tensor  # [states] the row that each state of a pair has before the farther color arrives; -1: none of these
+
+
+def _nearer_rows(
+    states: PairStates, distance: Tensor, other: Tensor, block: Tensor, num_nodes: int, alone: Cone
+) -> _NearerRows:
+    """The rows under a color, at `distance` from it, where it is strictly nearer than the other; pairs share them.
+
+    `block` is that of the color for each pair, and `alone` are the rows of queries that have this color alone.
+    """
+    chosen = (distance < other).nonzero().flatten()
+    key = states.key.index_select(0, chosen)
+    key = block.index_select(0, key // max(num_nodes, 1)) * num_nodes + key % max(num_nodes, 1)
+    found, inverse = torch.unique(torch.cat([key, alone.key]), return_inverse=True)
+    arrival = torch.cat([distance.index_select(0, chosen), alone.arrival])
+    left = torch.cat([states.remaining.index_select(0, chosen), alone.remaining])
+    rows = Cone(
+        found,
+        torch.empty_like(found).index_copy(0, inverse, arrival),
+        torch.full_like(found, states.num_layers + 1).scatter_reduce(0, inverse, left, "amin"),
+        num_nodes,
+        states.num_layers,
+    )
+    place = torch.full_like(states.key, -1).index_copy(0, chosen, inverse[: chosen.numel()])
+    return _NearerRows(rows, place)
 
 
 def pair_states(graph: IndexedGraph, num_layers: int, queries: Queries, pair: Tensor) -> Iterator[PairStates]:
@@ -199,14 +207,8 @@ def count_rows(graph: IndexedGraph, num_layers: int, queries: Queries, exchange:
     Only the rows under one color are kept in the meantime, which pairs share.
     """
     num_nodes, pair = graph.num_nodes, _pairs(queries, graph.num_nodes)
-    one = torch.unique(
-        torch.cat(
-            [
-                _one_color(graph, num_layers, queries.node, queries.color, queries.second).key,
-                _one_color(graph, num_layers, queries.node, queries.second, queries.color).key + num_nodes * num_nodes,
-            ]
-        )
-    )
+    alone = (with_alone(graph, num_layers, queries).key for with_alone in (_with_first_alone, _with_second_alone))
+    one = torch.unique(torch.cat(list(alone)))
     rows, edges = 0, 0
 
     def counts() -> RowCounts:
@@ -273,13 +275,19 @@ def _states_of(graph: IndexedGraph, num_layers: int, queries: Queries, v: Tensor
     return PairStates(key, first, second, remaining, num_layers)
 
 
-def _one_color(
-    graph: IndexedGraph, num_layers: int, node: Tensor, color: Tensor | None, other: Tensor | None
-) -> Cone:
-    """The rows of the queries that have one of the colors alone."""
-    assert color is not None and other is not None
-    alone = ((color >= 0) & (other < 0)).nonzero().flatten()
-    return join(cones(graph, num_layers, Queries(node.index_select(0, alone), color.index_select(0, alone))))
+def _with_first_alone(graph: IndexedGraph, num_layers: int, queries: Queries) -> Cone:
+    """The rows of the queries that have the first color alone."""
+    assert queries.second is not None
+    alone = ((queries.color >= 0) & (queries.second < 0)).nonzero().flatten()
+    asked = Queries(queries.node.index_select(0, alone), queries.color.index_select(0, alone))
+    return join(cones(graph, num_layers, asked))
+
+
+def _with_second_alone(graph: IndexedGraph, num_layers: int, queries: Queries) -> Cone:
+    """The rows of the queries that have the second color alone, in its blocks."""
+    assert queries.second is not None
+    cone = _with_first_alone(graph, num_layers, Queries(queries.node, queries.second, queries.color))
+    return replace(cone, key=cone.key + graph.num_nodes * graph.num_nodes)
 
 
 def _pairs(queries: Queries, num_nodes: int) -> Tensor:

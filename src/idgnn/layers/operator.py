@@ -106,9 +106,9 @@ class Operator(nn.Module, ABC):
 
     def _color_updates(self, total: Tensor, colored: Tensor, round_: Round) -> Tensor:
         """The same with two colors, where the row of a node under one color is the previous one of many targets."""
-        assert self.update_colored is not None and self.update_second is not None
-        weights = self.update_colored, self.update_second
-        added = self.of_colored(colored, round_, lambda x, color: linear(x, weights[color - 1]))
+        first, second = self.update_colored, self.update_second
+        assert first is not None and second is not None
+        added = self.of_colored(colored, round_, lambda x, color: linear(x, first if color == 1 else second))
         added = torch.cat([added.new_zeros(1, added.size(1)), added])  # the first one for all other targets
         place = (round_.previous - (round_.split - 1)).clamp(min=0)
         return total.add_(added.index_select(0, place).to(total.dtype))
@@ -297,7 +297,7 @@ class LinearSumOperator(SumOperator):
         row = round_.previous.index_select(0, arrived)
         plain_row = exchange.twin.index_select(0, row - exchange.num_plain)
         change = self.message(x.index_select(0, row) - plain.states.index_select(0, plain_row), 0)
-        return self.finish(total.index_add(0, arrived, change, alpha=self.own_weight))
+        return self.finish(total.index_add_(0, arrived, change, alpha=self.own_weight))
 
 
 def _minus_rows(x: Tensor, table: Tensor, row: Tensor) -> Tensor:

@@ -6,12 +6,8 @@ schedule through the same layers as in training (:mod:`idgnn.identity.schedule`)
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from numbers import Real
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -19,41 +15,25 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from idgnn.identity.adjacency import IndexedGraph, distinct, pointers
-from idgnn.identity.blocks import BLOCK, block_lists
+from idgnn.identity.adjacency import IndexedGraph, pointers
 from idgnn.identity.checks import check_graph
-from idgnn.identity.cone import Cone, cut, find_cone, row_bounds, warn_unreached
-from idgnn.identity.cost import TooLargeError, free_memory, readable
+from idgnn.identity.cone import cut, row_bounds, warn_unreached
+from idgnn.identity.cost import TooLargeError, readable
 from idgnn.identity.cycle_features import computed_scale, cycle_features
 from idgnn.identity.queries import Queries, as_queries, as_tensor
-from idgnn.identity.schedule import Blocks, Schedule, TakesBlocks, group_messages, split_round
-from idgnn.identity.schedule_builder import make_schedule
 from idgnn.identity.second_nodes import Reading
-from idgnn.identity.two_colors import all_rows, count_rows, two_color_bounds
-from idgnn.layers.aggregation import gather_sum
-from idgnn.layers.identity_conv import IdentityConv
-from idgnn.layers.operator import LinearSumOperator, Operator, PlainRound, SumOperator
+from idgnn.identity.two_colors import count_rows, two_color_bounds
+from idgnn.models.chunk_threads import in_threads
+from idgnn.models.embedding_memory import Budget, as_bytes
 from idgnn.models.inputs import Inputs, check_one_color, of_data
+from idgnn.models.kept_network import KeptNetwork
 from idgnn.models.large_graph import LargeGraph
 
 if TYPE_CHECKING:
     from idgnn.models.idgnn import IDGNN
     from idgnn.models.inputs import AnyEncoder
 
-# Of what is free; the rest is for other work on the machine.
-_SHARE = 0.5
-# An edge in both directions: the key and two ids, two ids; and while that is sorted, about as much again.
-_EDGE_BYTES = 80
-# Bytes of a chunk on a CPU, whose cache a larger one exceeds. Layers that sum take less at once: GIN on Gowalla's
-# training graph (K = 3, width 64, one thread) took 4.1 s with 2^26, 5.5 s with 2^28 and 4.6 s with 2^25. Where rows
-# share blocks of messages, every chunk looks them up among all: SAGE and GAT took twice as long or more with 2^26.
-CPU_CHUNK, _CPU_CHUNK_OF_SUMS = 2**28, 2**26
 _TRIPLES = 2**18  # that are listed at a time, unless one answer has more
-_UNITS = {"": 1} | {
-    f"{letter}{binary}": (1024 if binary else 1000) ** power
-    for power, letter in enumerate("KMGT", 1)
-    for binary in ("", "I")
-}
 
 Finished = Callable[[Tensor, Tensor, int], None]
 """(positions among the roots, their embeddings, how many different roots are done) after each chunk."""
@@ -143,7 +123,7 @@ def _answers(
     model: AnyEncoder, inputs: Inputs, queries: Queries, memory: int
 ) -> Iterator[tuple[int, int, Tensor, int]]:
     """First and last + 1 query of each chunk, its embeddings, and how many of them no color reaches."""
-    budget = _Budget(model, inputs, memory)
+    budget = Budget(model, inputs, memory)
     if model.operator is None:
         yield from _by_row_graphs(model, inputs, queries, budget)
         return
@@ -154,10 +134,12 @@ def _answers(
             inputs.edge_index, inputs.num_nodes, model.cycle_length, scale, memory=int(budget.room)
         )
         x = torch.cat([x, counted.to(x)], dim=-1)
-    network = _KeptNetwork(model, inputs, x, torch.cat([queries.node, queries.color]), budget)
+    network = KeptNetwork(model, inputs, x, torch.cat([queries.node, queries.color]), budget)
     if model.identity == "full":
-        for first, last in network.chunks(queries):
-            yield first, last, *network.colored(queries.slice(first, last))
+        chunks = network.chunks(queries)
+        found = in_threads(lambda some: network.colored(queries.slice(*some)), chunks, budget.room, budget.num_threads)
+        for (first, last), answer in found:
+            yield first, last, *answer
         return
     size = max(int(budget.room / budget.row), 1)
     for first in range(0, queries.node.numel(), size):
@@ -172,7 +154,7 @@ def _two_color_answers(
     model: AnyEncoder, inputs: Inputs, roots: Tensor, memory: int
 ) -> Iterator[tuple[int, int, Tensor, int]]:
     """The same for nodes, pairs or triples under two colors: all that is pooled into an answer is in one chunk."""
-    budget, second, size = _Budget(model, inputs, memory), model.second_nodes, roots.size(-1)
+    budget, second, size = Budget(model, inputs, memory), model.second_nodes, roots.size(-1)
     assert second is not None
     network = graph = None
     if model.operator is None:
@@ -181,7 +163,7 @@ def _two_color_answers(
     else:
         model = cast("IDGNN", model)
         read = roots[0] if roots.dim() == 2 and roots.size(0) == 3 else roots.flatten()
-        network = _KeptNetwork(model, inputs, inputs.x, read, budget)
+        network = KeptNetwork(model, inputs, inputs.x, read, budget)
         indexed, num_layers = network.graph, model.num_layers
     listed = roots.dim() == 2 and roots.size(0) == 3
     for begin, end in cut(second.most(indexed, roots), _TRIPLES):
@@ -202,7 +184,7 @@ def _two_color_answers(
     assert end == size
 
 
-def _check_two_colors(graph: IndexedGraph, num_layers: int, asked: Reading, budget: _Budget, sums: bool) -> None:
+def _check_two_colors(graph: IndexedGraph, num_layers: int, asked: Reading, budget: Budget, sums: bool) -> None:
     """Refuses an answer whose rows do not fit into the room."""
     rows, edges = 0, 0
     for found in count_rows(graph, num_layers, asked.queries, exchange=False):
@@ -219,7 +201,7 @@ def _check_two_colors(graph: IndexedGraph, num_layers: int, asked: Reading, budg
 
 
 def _by_row_graphs(
-    model: AnyEncoder, inputs: Inputs, queries: Queries, budget: _Budget
+    model: AnyEncoder, inputs: Inputs, queries: Queries, budget: Budget
 ) -> Iterator[tuple[int, int, Tensor, int]]:
     """Layers that are not ours: each chunk of queries runs on the identity graph of its neighborhood."""
     graph = LargeGraph.of_inputs(model, inputs)
@@ -231,254 +213,6 @@ def _by_row_graphs(
         some = queries.slice(first, last)
         ready, missed = graph.prepare_rows(some)
         yield first, last, model.run(ready), missed
-
-
-class _Budget:
-    """Bytes that a network takes, by what they are spent on, and what is left for chunks beside all that is kept.
-
-    On a ring of 30,000 nodes of degree 10, where the bounds on rows and edges are tight, chunks of 0.4 and 0.7 GB took
-    55 to 88 % of what these say (GIN, K = 3, width 64, resident memory of the process).
-    """
-
-    edge = 120  # between rows of a chunk that is looked at
-
-    def __init__(self, model: AnyEncoder, inputs: Inputs, memory: int) -> None:
-        num_edges, operator, num_layers = inputs.edge_index.size(1), model.operator, model.num_layers or 1
-        width = max((max(weight.shape) for weight in model.parameters() if weight.dim() > 1), default=1)
-        if operator is not None:
-            width = cast("IDGNN", model).settings["hidden_channels"]
-        state, named = width * inputs.x.element_size(), operator is not None
-        self.row = 8 * state + 160  # of a chunk, while a round is computed
-        # Of a part of a round: its indices, and where messages differ from edge to edge the messages themselves.
-        self.message = 4 * state + 160 if operator is None or operator.takes_edge_attr else 200
-        # Plain states before and after each round, the result, and the messages and sums of layers that sum.
-        arrays = num_layers + 2
-        if model.identity == "full" and operator is not None and operator.sums:
-            linear = isinstance(operator, LinearSumOperator)  # one array of messages; GIN's sums with own states
-            arrays += num_layers + (1 + num_layers * bool(operator.own_weight) if linear else num_layers)
-        kept = arrays * inputs.num_nodes * state + (num_edges + inputs.num_nodes) * _EDGE_BYTES
-        if model.identity == "full" and operator is not None and operator.takes_blocks:
-            # Their aggregates, and their numbers behind the in-neighbors.
-            kept += num_layers * 2 * num_edges // BLOCK * state + 8 * num_edges
-        busiest = int(torch.bincount(inputs.edge_index[1], minlength=1).max()) + 1
-        least = 2 * self.message * (busiest if named else num_edges)
-        if memory < kept + least:
-            where = f"the busiest node, {busiest:,} of them," if named else f"all nodes, {num_edges:,} of them,"
-            raise TooLargeError(
-                f"memory is {readable(memory)}, but the plain states and the edges of {inputs.num_nodes:,} nodes take "
-                f"{readable(kept)}, and the messages into {where} {readable(least)}: expected at least "
-                f"{readable(kept + least)}. Give more (memory=..., --memory), or, if there are many graphs, take fewer "
-                "of them at a time."
-            )
-        self.room = (memory - kept if named else memory - kept - least / 2) / 2
-        on_cpu = _CPU_CHUNK_OF_SUMS if operator is not None and operator.sums else CPU_CHUNK
-        self.chunk = min(self.room, on_cpu) if inputs.x.device.type == "cpu" else self.room
-
-    def cost(self, rows: Tensor, between: Tensor, edges: Tensor, sums: bool) -> Tensor:
-        """Bytes of chunks with so many rows, edges looked at between them, and edges into them.
-
-        Layers that sum (`sums`) do not receive the messages over all edges into rows again.
-        """
-        cost = rows * self.row + between * self.edge
-        return cost if sums else cost + edges * self.message
-
-
-class _KeptNetwork:
-    """A network of our own layers on one graph: the plain states of all nodes, then the rows of some queries at a time.
-
-    Args:
-        model: The network, in evaluation mode.
-        inputs: The graph.
-        x: Features of the nodes `[num_nodes, in_channels]`, with the counts of ID-GNN-Fast.
-        read: The nodes that will be queried. Of all others, only the states that theirs depend on are computed.
-        budget: Bytes for what is worked on.
-    """
-
-    def __init__(self, model: IDGNN, inputs: Inputs, x: Tensor, read: Tensor, budget: _Budget) -> None:
-        self.model, self.budget, self.edge_attr = model, budget, inputs.edge_attr
-        self.operators: list[Operator] = [cast(IdentityConv, conv).operator for conv in model.convs]
-        first = self.operators[0]
-        self.graph = IndexedGraph(inputs.edge_index, inputs.num_nodes, first.self_loops)
-        self.weight = first.edge_values(inputs.edge_index, inputs.num_nodes, inputs.edge_weight, x.dtype)
-        full = model.identity == "full"
-        self.keeps_sums = full and first.sums
-        self.takes_blocks: TakesBlocks | None = first.takes_blocks if full and x.device.type == "cpu" else None
-        self.rounds: list[PlainRound] = []
-        self.block_values: list[tuple[Tensor, ...]] = []  # of all blocks, for each round
-        self.states = self._plain_states(x, read)  # after 0 ... num_layers rounds, each [num_nodes, width]
-
-    def chunks(self, queries: Queries) -> Iterator[tuple[int, int]]:
-        """Runs of queries, in their order, that fit into the room; refuses one that does not fit alone."""
-        bounds = row_bounds(self.graph, self.model.num_layers, queries)
-        cost = self.budget.cost(*bounds, self.keeps_sums)
-        for query in (cost > self.budget.room).nonzero().flatten():  # by the bound; what it really costs may be less
-            alone = queries.slice(int(query), int(query) + 1)
-            self._check(find_cone(self.graph, self.model.num_layers, alone), alone)
-        yield from cut(cost, self.budget.chunk)
-
-    def colored(self, queries: Queries) -> tuple[Tensor, int]:
-        """Embeddings of nodes under colors, and how many of them no color reaches: those are the plain ones."""
-        answer, unreached = self._states(find_cone(self.graph, self.model.num_layers, queries), queries)
-        return self.model.finish(answer), unreached
-
-    def two_colors(self, asked: Reading) -> tuple[Tensor, int]:
-        """Embeddings of what is pooled from states under two colors, and how many of these no color reaches."""
-        answer, unreached = self._states(all_rows(self.graph, self.model.num_layers, asked.queries), asked.queries)
-        size = asked.owner.numel()
-        every, none = torch.arange(size, device=asked.owner.device), asked.owner[:0]
-        pool = group_messages(every, asked.owner, none, size, asked.num_answers, gradients=False)
-        return self.model.finish(self.model.pooled(answer, pool)), unreached
-
-    def _states(self, cone: Cone, queries: Queries) -> tuple[Tensor, int]:
-        """The states that answer queries after the last round, and how many of them are plain."""
-        _, there = cone.find(queries)
-        answer = self.states[-1].index_select(0, queries.node)
-        reached = there.nonzero().flatten()
-        if reached.numel():
-            answer[reached] = self._run(self._schedule(cone, queries.take(reached)))
-        return answer, there.numel() - reached.numel()
-
-    def _schedule(self, cone: Cone, queries: Queries) -> Schedule:
-        return make_schedule(
-            self.graph,
-            queries,
-            self.model.num_layers,
-            exchange=self.keeps_sums,
-            cone=cone,
-            plain_known=True,
-            gradients=False,
-            blocks=self.takes_blocks,
-        )
-
-    def _run(self, schedule: Schedule) -> Tensor:
-        """The states of the rows that answer."""
-        h = self.states[0].index_select(0, schedule.node)
-        for layer, (operator, round_) in enumerate(zip(self.operators, schedule.rounds, strict=True)):
-            x = torch.cat([self.states[layer].index_select(0, schedule.plain[layer]), h])
-            if round_.exchange is not None:
-                plain = self.rounds[layer]
-                _, *own = round_.exchange.split(x, round_)
-                out = cast(SumOperator, operator).exchanged(plain, x, own, round_, self.weight)
-            else:
-                if round_.blocks is not None:
-                    known = tuple(each.index_select(0, round_.blocks.number) for each in self.block_values[layer])
-                    round_ = replace(round_, blocks=replace(round_.blocks, known=known))
-                out = operator(x, round_, self.weight, self.edge_attr)
-            h = self.model.after(layer, out)
-        return h.index_select(0, schedule.answer)
-
-    def _plain_states(self, x: Tensor, read: Tensor) -> list[Tensor]:
-        into, needed = self.graph.into, [torch.unique(read)]
-        for _ in self.operators:
-            last = needed[-1]
-            if last.numel() < x.size(0):
-                _, position = into.expand(last)
-                last = torch.unique(torch.cat([last, into.neighbor.index_select(0, position)]))
-            needed.append(last)
-        needed.reverse()
-        # Memory that is never written to is never taken.
-        states = [x.new_empty(x.size(0), self.model.settings["hidden_channels"]) for _ in needed]
-        for some in needed[0].split(max(int(self.budget.chunk / self.budget.row), 1)):
-            states[0][some] = self.model.start(x.index_select(0, some))
-        for layer, nodes in enumerate(needed[1:]):
-            sent = self._sent(layer, states[layer], needed[layer]) if self.keeps_sums else None
-            if self.takes_blocks:
-                self.block_values.append(self._aggregate_blocks(layer, states[layer], nodes))
-            for first, last in cut(into.degree_of(nodes) + 1, self.budget.chunk / self.budget.message):
-                out = self._plain_part(layer, states[layer], sent, nodes[first:last])
-                states[layer + 1][nodes[first:last]] = self.model.after(layer, out)
-        return states
-
-    def _sent(self, layer: int, states: Tensor, nodes: Tensor) -> Tensor:
-        """The plain messages of all nodes in a round of a layer that sums; their sums are kept."""
-        operator, sent = cast(SumOperator, self.operators[layer]), None
-        for some in nodes.split(max(int(self.budget.chunk / self.budget.row), 1)):
-            values = operator.message(states.index_select(0, some), False)
-            if sent is None:
-                sent = values.new_empty(states.size(0), values.size(1))
-            sent[some] = values
-        assert sent is not None
-        linear = isinstance(operator, LinearSumOperator)
-        with_own = torch.empty_like(sent) if linear and operator.own_weight else None
-        self.rounds.append(PlainRound(states, None if linear else sent, torch.empty_like(sent), with_own))
-        return sent
-
-    def _aggregate_blocks(self, layer: int, states: Tensor, nodes: Tensor) -> tuple[Tensor, ...]:
-        """The aggregates of all blocks of messages into these nodes, as rows of their number."""
-        lists, into, values = block_lists(self.graph), self.graph.into, list[Tensor]()
-        wanted = torch.zeros(states.size(0), dtype=torch.bool, device=nodes.device).index_fill(0, nodes, True)
-        every = wanted.index_select(0, lists.node).nonzero().flatten()
-        for first, last in cut(lists.size.index_select(0, every), self.budget.chunk / self.budget.message):
-            some = every[first:last]
-            owner, position = lists.expand(some)
-            ends = [into.neighbor.index_select(0, position), lists.node.index_select(0, some)]
-            sources, place = distinct(torch.cat(ends), states.size(0))
-            source, previous = place.split([owner.numel(), some.numel()])
-            messages = group_messages(source, owner, some[:0], sources.numel(), some.numel(), gradients=False)
-            blocks = Blocks(some, messages, previous)
-            found = self.operators[layer].block_values(states.index_select(0, sources), blocks)
-            values = values or [each.new_empty(lists.node.numel(), *each.shape[1:]) for each in found]
-            for kept, each in zip(values, found, strict=True):
-                kept[some] = each
-        return tuple(values)
-
-    def _plain_part(self, layer: int, states: Tensor, sent: Tensor | None, nodes: Tensor) -> Tensor:
-        """A round on plain states for some nodes."""
-        operator, into = self.operators[layer], self.graph.into
-        owner, position = into.expand(nodes)
-        source, edge = into.neighbor.index_select(0, position), into.edge.index_select(0, position)
-        if sent is None:
-            sources, place = distinct(torch.cat([source, nodes]), states.size(0))
-            source, previous = place.split([source.numel(), nodes.numel()])
-            size = sources.numel()
-            round_ = split_round((source, owner, edge), previous, size, size, gradients=False)
-            return operator(states.index_select(0, sources), round_, self.weight, self.edge_attr)
-        size = states.size(0)
-        round_ = split_round((source, owner, edge), nodes, size, size, gradients=False)
-        total = gather_sum(sent, round_.plain, edge_weight=self.weight)
-        kept = self.rounds[layer]
-        kept.total[nodes] = total
-        if kept.total_with_own is None:
-            return cast(SumOperator, operator).combine(total, states, round_)
-        operator = cast(LinearSumOperator, operator)
-        total = torch.add(total, sent.index_select(0, nodes), alpha=operator.own_weight)
-        kept.total_with_own[nodes] = total
-        return operator.finish(total)
-
-    def _check(self, cone: Cone, query: Queries) -> None:
-        rows, node = cone.key.numel(), cone.node
-        edges = self.graph.into.degree_of(node).sum()
-        between = torch.stack([each.degree_of(node).sum() for each in self.graph.ascending]).sum()
-        cost = self.budget.cost(torch.tensor(rows), between, edges, self.keeps_sums)
-        room = self.budget.room
-        if cost > room:
-            raise TooLargeError(
-                f"the embedding of node {int(query.node)} alone has {rows:,} states of its own and takes about "
-                f"{readable(float(cost))}, but of the memory that was given {readable(room)} are left for that. "
-                f"Give about {readable(2 * (float(cost) - room))} more (memory=..., --memory), or, if there are many "
-                "graphs, take fewer of them at a time. ID-GNN-Fast and networks with fewer layers need less."
-            )
-
-
-def as_bytes(memory: float | str | None, device: torch.device) -> int:
-    """A number of bytes, or a size such as `"4GiB"`; `None` is half of what is free on the device.
-
-    Example:
-        >>> as_bytes("1.5 GiB", torch.device("cpu")) == 3 * 2**29
-        True
-    """
-    if memory is None:
-        return int(_SHARE * free_memory(device))
-    size = float(memory) if isinstance(memory, Real) else 0.0
-    if isinstance(memory, str):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]I?)?B?\s*", memory.upper())
-        size = 0.0 if match is None else float(match[1]) * _UNITS[match[2] or ""]
-    if isinstance(memory, bool) or not 1 <= size < math.inf:
-        raise ValueError(
-            f"memory is {memory!r}, expected a number of bytes or a size such as '512MiB' or '4GiB': what embedding "
-            "may take. Leave it out for half of what is free."
-        )
-    return int(size)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from idgnn.models.wrapping.wrapped import Wrapped
 
 
 @overload
-def identity_aware(module: HeteroConv | HGTConv | HANConv) -> HeteroIdentityAwareModel: ...
+def identity_aware(module: HeteroConv | HGTConv | HANConv, *, color: Color = "message") -> HeteroIdentityAwareModel: ...
 @overload
 def identity_aware(module: MessagePassing, *, color: Color = "message", colors: int = 1) -> IdentityAwareLayer: ...
 @overload
@@ -118,11 +118,9 @@ def identity_aware(
             raise ValueError(
                 "per_node, per_edge and shared are for models of one node type; here the keys of dictionaries tell."
             )
-        if color != "message":
-            raise ValueError(f"color={color!r} is for models of one node type, expected 'message' here.")
         if colors != 1:
             raise ValueError("colors=2 is for models of one node type; here a query has one color.")
-        return HeteroIdentityAwareModel(module)
+        return HeteroIdentityAwareModel(module, color)
     roles: tuple[tuple[ArgumentRole, Iterable[str]], ...] = ("node", per_node), ("edge", per_edge), ("shared", shared)
     said: dict[str, ArgumentRole] = {}
     for role, names in roles:

@@ -19,7 +19,8 @@ class IdentityAwareLayer(Wrapped):
     """One round of heterogeneous message passing (Eq. 3) by a PyG layer. Made by :func:`idgnn.identity_aware`.
 
     Called as the layer itself, with `colored` besides, which says for each row of `x` whether its messages are
-    colored; if it was made with two colors, which color 0, 1 or 2 they have. Without it, or with no row colored, the output is that of the layer, bit for bit.
+    colored; if it was made with two colors, which color 0, 1 or 2 they have. Without it, or with no row colored, the
+    output is that of the layer, bit for bit.
 
     Example:
         >>> import torch

@@ -375,8 +375,9 @@ class IdentityAwareModel(Wrapped):
             own = self._hooks[name].color
             if hooks.color.channels is not None and own.channels is None and not own.follows_input:
                 own.set_channels(hooks.color.channels, call.x.device, own.delta.dtype)
-            if own.update is not None and hooks.color.update is not None and hooks.color.update.shape is not None:
-                own.update.set_shape(hooks.color.update.shape, call.x.device, own.update.weight.dtype)
+            for update, known in zip(own.updates, hooks.color.updates, strict=True):
+                if known.shape is not None:
+                    update.set_shape(known.shape, call.x.device, update.weight.dtype)
         self._verified.add(num_layers)
         if trimmed and rounds is not None:
             self._trimmed.add(rounds)

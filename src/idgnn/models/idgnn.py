@@ -183,8 +183,8 @@ class IDGNN(Saved, nn.Module):
                 if isinstance(aware, IdentityAwareLayer):
                     none = torch.empty(0, hidden_channels)  # a layer that does not tell its width gets it here
                     aware.color(none)
-                    if aware.color.update is not None:
-                        aware.color.update(none, none)
+                    for update in aware.color.updates:
+                        update(none, none)
                 else:
                     find_widths(aware, hidden_channels)
                 return aware
@@ -310,13 +310,10 @@ class IDGNN(Saved, nn.Module):
             h, answer = self._run_schedule(ready, ready.plan), ready.plan.answer
         else:
             h, answer = self._run_rows(self.start(ready.x), ready, ready.plan), ready.plan.query_row
-        if ready.pool is not None:  # then each row answers once, in order, and padding in none
-            padded = isinstance(ready.plan, Schedule) and ready.plan.rounds[-1].real is not None
-            h = h if answer.numel() == h.size(0) and not padded else h.index_select(0, answer)
-            return self.finish(self.pooled(h, ready.pool))
-        last = answer.numel() >= h.size(
-            0
-        )  # where rows answer once or more often, embeddings are selected: they are short
+        if ready.pool is not None:  # then each row answers once
+            return self.finish(self.pooled(h.index_select(0, answer), ready.pool))
+        # Where rows answer once or more often, embeddings are selected in place of states: they are shorter.
+        last = answer.numel() >= h.size(0)
         h = h if last else h.index_select(0, answer)
         h = self.finish(h)
         h = h.index_select(0, answer) if last else h

@@ -65,9 +65,25 @@ def given_with(
 ) -> Inputs:
     """Takes the edges from an identity graph; all else is given per original node and edge, or per row and edge of the
     identity graph, as a `DataLoader` of identity graphs has it."""
+    check_identity_graph(graph)
+    check_rows(x, "x", "[num_nodes, in_channels]")
+    original = original_edges(graph, edge_index)
+    return Inputs(
+        _original(x, graph.plain_row, graph.num_nodes, "x", "node"),
+        original,
+        None if edge_attr is None else _edges(graph, edge_attr, "edge_attr"),
+        None if edge_weight is None else _edges(graph, edge_weight, "edge_weight"),
+    )
+
+
+def check_identity_graph(graph: Any) -> None:
+    """Refuses what is no identity graph."""
     if not isinstance(graph, IdentityGraph):
         raise ValueError(f"graph is a {type(graph).__name__}, expected what idgnn.identity_graph returns.")
-    check_rows(x, "x", "[num_nodes, in_channels]")
+
+
+def original_edges(graph: IdentityGraph, edge_index: Tensor) -> Tensor:
+    """The `edge_index` from which an identity graph was built; refuses edges that are neither these nor its own."""
     original = graph.node[graph.edge_index[:, graph.plain_edge]]
     if edge_index is not graph.edge_index and not any(
         torch.equal(edge_index.to(known), known) for known in (original, graph.edge_index)
@@ -76,12 +92,7 @@ def given_with(
             "edge_index is not that of the graph from which the identity graph was built. Pass that one, or "
             "graph.edge_index, or build the identity graph of these edges."
         )
-    return Inputs(
-        _original(x, graph.plain_row, graph.num_nodes, "x", "node"),
-        original,
-        None if edge_attr is None else _edges(graph, edge_attr, "edge_attr"),
-        None if edge_weight is None else _edges(graph, edge_weight, "edge_weight"),
-    )
+    return original
 
 
 def check_batch(batch: Any, edge_index: Tensor, num_nodes: int) -> None:

@@ -90,7 +90,7 @@ class LargeGraph:
                 self.table = ConeTable(self.graph, self.num_layers, colors)
 
     def prepare(self, queries: Tensor, fanout: Sequence[int] = (), seed: int = 0) -> Prepared:
-        """What the network runs on to answer nodes `[num_queries]` or pairs `[2, num_queries]`, or triples of two colors.
+        """What the network runs on to answer nodes `[num_queries]`, pairs `[2, num_queries]`, or triples of two colors.
 
         Without `fanout` the answers in evaluation mode are those on the whole graph. With it the network sees at most
         so many in-neighbors of each node per hop, drawn with the seed. The degrees are those of the whole graph, and

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from idgnn.choices import Pool
@@ -14,6 +13,7 @@ def pool_states(h: Tensor, pool: Messages, kind: Pool) -> Tensor:
     """The sum, mean or maximum of the states `[states, ...]` that each query receives: `[queries, ...]`.
 
     Example:
+        >>> import torch
         >>> from idgnn.identity.schedule import group_messages
         >>> pool = group_messages(torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1]), torch.tensor([]), 2, 2)
         >>> pool_states(torch.tensor([[1.0], [3.0]]), pool, "mean").tolist()

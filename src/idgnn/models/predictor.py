@@ -38,8 +38,8 @@ class Predictor(Saved):
             (`own_network`), `in_channels`, and `hidden_channels`, the width of its output.
         pair_hidden: Width of the hidden layer of the MLP that reads pairs.
         pair_head: `"mlp"`, or `"paper"`, where one linear layer reads a conditional embedding of ID-GNN-Full.
-        symmetric: Whether the answer about a pair is the mean of those about (u, v) and (v, u). Encoders with two colors
-            embed both directions alike, unless they are `directed`.
+        symmetric: Whether the answer about a pair is the mean of those about (u, v) and (v, u). Encoders with two
+            colors embed both directions alike, unless they are `directed`.
         wrapped: The encoder, if it is a model that :func:`idgnn.identity_aware` wrapped.
     """
 

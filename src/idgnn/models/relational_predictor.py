@@ -13,6 +13,8 @@ from torch_geometric.data import HeteroData
 from idgnn.choices import Identity
 from idgnn.identity.cone import UnreachedColorWarning
 from idgnn.identity.walk_counts import walk_counts
+from idgnn.models.column_encoder import ColumnEncoder
+from idgnn.models.hetero.config import HeteroConfig
 from idgnn.models.hetero.idgnn import HeteroIDGNN
 from idgnn.models.hetero.index import HeteroIndex
 from idgnn.models.saving import Saved
@@ -45,6 +47,9 @@ class RelationalPredictor(Saved):
       their plain rows. `"none"` has two towers, the product of the plain states of both; `"fast"` adds a function of
       the numbers of walks between them.
 
+    `columns` are the codes of the columns of each table, as dictionaries, if the encoders of pytorch-frame read them
+    (:class:`~idgnn.models.column_encoder.ColumnEncoder`).
+
     Example:
         >>> data = HeteroData()
         >>> data["user"].x, data["item"].x = torch.ones(3, 1), torch.ones(2, 1)
@@ -66,7 +71,9 @@ class RelationalPredictor(Saved):
         identity: Identity = "full",
         num_layers: int = 2,
         hidden_channels: int = 64,
+        out_channels: int = 1,
         dropout: float = 0.0,
+        columns: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     ) -> None:
         super().__init__()
         self.settings = {
@@ -77,22 +84,24 @@ class RelationalPredictor(Saved):
             "identity": identity,
             "num_layers": num_layers,
             "hidden_channels": hidden_channels,
+            "out_channels": out_channels,
             "dropout": dropout,
+            "columns": None if columns is None else {kind: list(map(dict, codes)) for kind, codes in columns.items()},
         }
         self.entity_type, self.item_type, self.identity = entity_type, item_type, identity
-        self.encoder = HeteroIDGNN(
-            (metadata[0], metadata[1]),
-            in_channels,
-            hidden_channels,
-            None,
-            num_layers,
-            identity,
+        config = HeteroConfig(
+            hidden_channels=hidden_channels,
+            num_layers=num_layers,
+            identity=identity,
             root=entity_type,
             dropout=dropout,
             cycle_length=_WALK_LENGTH,
         )
+        readable = {kind: codes for kind, codes in (columns or {}).items() if any(c["kind"] != "text" for c in codes)}
+        encoders = {kind: ColumnEncoder(codes, hidden_channels) for kind, codes in readable.items()}
+        self.encoder = HeteroIDGNN((metadata[0], metadata[1]), in_channels, config, encoders=encoders)
         if item_type is None:
-            self.head = _mlp(hidden_channels + _LAG_CHANNELS, hidden_channels, dropout)
+            self.head = _mlp(hidden_channels + _LAG_CHANNELS, hidden_channels, dropout, out_channels)
         elif identity == "full":
             self.head = _mlp(hidden_channels, hidden_channels, dropout)
         else:
@@ -101,11 +110,12 @@ class RelationalPredictor(Saved):
             self.walk_head = _mlp(_WALK_LENGTH, hidden_channels, dropout) if identity == "fast" else None
 
     def forward(self, moment: Moment, entity: Tensor, lag: Tensor) -> Tensor:
-        """Outputs `[queries, 1]`, or scores of all items `[queries, items]`, for entities `[queries]`.
+        """Outputs `[queries, out_channels]`, or scores of all items `[queries, items]`, for entities `[queries]`.
 
         `lag` `[queries]` is how many years after the snapshot each query is.
         """
-        entities, of = entity.unique(return_inverse=True)
+        device = self.encoder.constant.device
+        lag, (entities, of) = lag.to(device), entity.to(device).unique(return_inverse=True)
         if self.item_type is not None:
             return self._scores(moment, entities)[of]
         lag = lag.unsqueeze(1)
@@ -146,5 +156,5 @@ class RelationalPredictor(Saved):
         return (self.item_type, items), (self.entity_type, roots)
 
 
-def _mlp(inputs: int, channels: int, dropout: float) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(inputs, channels), nn.ReLU(), nn.Dropout(dropout), nn.Linear(channels, 1))
+def _mlp(inputs: int, channels: int, dropout: float, outputs: int = 1) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(inputs, channels), nn.ReLU(), nn.Dropout(dropout), nn.Linear(channels, outputs))

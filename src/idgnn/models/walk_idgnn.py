@@ -75,14 +75,14 @@ class WalkIDGNN(nn.Module):
         present = self.item_degree.new_ones(self.item.numel())
         if without is not None:
             present = present.index_fill(0, without, 0.0)
-        by_user = _matrix(self.start, self.item, present, (self.num_users, self.num_items))
-        by_item = _matrix(self.item_start, self.user, present[self.order], (self.num_items, self.num_users))
+        by_user = csr_matrix(self.start, self.item, present, (self.num_users, self.num_items))
+        by_item = csr_matrix(self.item_start, self.user, present[self.order], (self.num_items, self.num_users))
         lists = ItemLists(torch.arange(self.item.numel(), device=self.item.device), self.start).take(users)
         h = present.new_zeros(self.num_items, users.numel())
         h[self.item[lists.item], lists.query] = present[lists.item]  # the message of the colored user
         h = h * self._weight(0).unsqueeze(1)
         for k in range(1, self.exponents.numel()):
-            h = _Product.apply(h, *((by_user, by_item) if k % 2 else (by_item, by_user)))
+            h = sparse_product(h, *((by_user, by_item) if k % 2 else (by_item, by_user)))
             h = h * self._weight(k).unsqueeze(1)
         return h.t()
 
@@ -91,9 +91,12 @@ class WalkIDGNN(nn.Module):
         return torch.exp(self.exponents[k] * degree)
 
 
-class _Product(torch.autograd.Function):
-    """A sparse matrix times a dense one; the gradient takes the transpose, which is at hand."""
+def sparse_product(h: Tensor, matrix: Tensor, transpose: Tensor) -> Tensor:
+    """`matrix @ h`; its gradient takes the transpose, which is at hand, so that none is made in each step."""
+    return _Product.apply(h, matrix, transpose)  # pyright: ignore[reportReturnType]
 
+
+class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx, h: Tensor, matrix: Tensor, transpose: Tensor) -> Tensor:  # type: ignore[override]
         ctx.transpose = transpose
@@ -104,7 +107,8 @@ class _Product(torch.autograd.Function):
         return ctx.transpose @ gradient, None, None
 
 
-def _matrix(start: Tensor, column: Tensor, value: Tensor, size: tuple[int, int]) -> Tensor:
+def csr_matrix(start: Tensor, column: Tensor, value: Tensor, size: tuple[int, int]) -> Tensor:
+    """The sparse matrix whose row i has the columns and values from `start[i]` to `start[i + 1]`."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")  # said once a process
         return torch.sparse_csr_tensor(start, column, value, size, check_invariants=False)

@@ -7,26 +7,16 @@ from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.nn.functional import binary_cross_entropy_with_logits, one_hot
 from torch_geometric.data import HeteroData
 
 from idgnn.choices import RelationalKind
+from idgnn.graphs.relational.columns import Codes
 from idgnn.graphs.relational.graph import check_within_data
 from idgnn.graphs.relational.task_tables import ItemLists, TimedQueries
 from idgnn.tasks.heuristics import direct_uses, find_uses, past_visits, popularity
-from idgnn.tasks.objective import Binary, Objective, Quantity, error_of
+from idgnn.tasks.objective import Binary, Classes, Objective, Quantity
 from idgnn.tasks.ranking import ranking_metrics, top_items
-
-
-@dataclass(frozen=True)
-class AbsoluteError(Quantity):
-    """A number: absolute error of the standardized target, which the mean absolute error is measured by."""
-
-    kind = "absolute_error"
-
-    def loss(self, out: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
-        """Mean absolute error, in standard deviations of the training targets."""
-        return error_of("absolute", out.squeeze(-1).float(), ((target - self.mean) / self.scale).float(), real)
 
 
 @dataclass(frozen=True)
@@ -57,6 +47,10 @@ class RelationalProblem:
     """For parts of the split: the time up to which their queries see the data, if that is before their own time."""
     k: int = 10
     """The length of the rankings that are measured."""
+    columns: Codes | None = None
+    """The columns of the tables, if they are in the graph as `tf`, for the encoders of pytorch-frame."""
+    classes: tuple[str, ...] | None = None
+    """The names of the classes; `None`: 0 and 1."""
 
     def __post_init__(self) -> None:
         for part, queries in self.queries.items():
@@ -91,20 +85,28 @@ class RelationalProblem:
             return Ranking(self.k)
         assert target is not None
         if self.kind == "entity-regression":
-            quantity = Quantity.of(target)
-            return AbsoluteError(quantity.mean, quantity.scale)
-        if strange := sorted(set(target.tolist()) - {0.0, 1.0}):
+            return Quantity.of(target, "absolute")
+        names = self.classes or ("0", "1")
+        if strange := sorted(set(target.tolist()) - set(range(len(names)))):
             raise ValueError(
-                f"the targets of a classification hold {strange[:5]}, expected 0 and 1. For numbers use "
-                "entity-regression."
+                f"the targets of a classification hold {strange[:5]}, expected 0 and 1, or the numbers of the classes. "
+                "For numbers use entity-regression."
             )
-        return Binary()
+        if len(names) < 2:
+            raise ValueError(f"the training part has the class {', '.join(names)} alone, expected at least two.")
+        return Binary() if len(names) == 2 else Classes(len(names))
+
+    @property
+    def out_channels(self) -> int:
+        """The number of outputs for a query about an entity."""
+        objective = self.objective()
+        return 1 if isinstance(objective, Ranking) else objective.num_outputs
 
     def heuristics(self, part: str, years: float = 5.0) -> dict[str, dict[str, float]]:
         """Metrics without a network, to be printed beside every result.
 
         For items: how often they were used in the last years, and ever; how often by the entity itself. For entities:
-        the mean or the median of the training targets.
+        the mean, the median or the most frequent class of the training targets.
         """
         queries, objective = self.queries[part], self.objective()
         if isinstance(objective, Ranking):
@@ -112,6 +114,12 @@ class RelationalProblem:
         train = self.queries["train"].target
         target = queries.target
         assert train is not None and target is not None
+        if isinstance(objective, Classes):
+            counts = _classes_of_entity(self.queries["train"], queries, objective.num_classes)  # [queries, classes]
+            every = torch.bincount(train, minlength=objective.num_classes).float().expand_as(counts)
+            own = torch.where(counts.sum(1, keepdim=True) > 0, counts, every)
+            rows = {"most frequent class": every, "most frequent of the entity": own}
+            return {name: objective.measure(value, target, target) for name, value in rows.items()}
         mean = _mean_of_entity(self.queries["train"], queries)
         if isinstance(objective, Quantity):
             median = train.median().expand(len(queries))
@@ -141,5 +149,14 @@ def _mean_of_entity(train: TimedQueries, queries: TimedQueries) -> Tensor:
     assert train.target is not None
     size = int(torch.cat([train.entity, queries.entity]).max()) + 1
     count = torch.bincount(train.entity, minlength=size)
-    total = torch.zeros(size).index_add(0, train.entity, train.target)
-    return torch.where(count > 0, total / count.clamp(min=1), train.target.mean())[queries.entity]
+    target = train.target.float()
+    total = torch.zeros(size).index_add(0, train.entity, target)
+    return torch.where(count > 0, total / count.clamp(min=1), target.mean())[queries.entity]
+
+
+def _classes_of_entity(train: TimedQueries, queries: TimedQueries, num_classes: int) -> Tensor:
+    """How often each query's entity had each class in training, `[queries, classes]`."""
+    assert train.target is not None
+    size = int(torch.cat([train.entity, queries.entity]).max()) + 1
+    counts = torch.zeros(size, num_classes).index_add(0, train.entity, one_hot(train.target, num_classes).float())
+    return counts[queries.entity]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
 
-from idgnn.choices import RelationalKind, check_counts
+from idgnn.choices import ColumnEncoding, RelationalKind, check_counts
 from idgnn.graphs.relational.columns import Codes, find_codes, left_out
-from idgnn.graphs.relational.graph import to_graph
-from idgnn.graphs.relational.schema import SCHEMA_FILE, TableSchema, read_schema
+from idgnn.graphs.relational.graph import load_tables, to_graph
+from idgnn.graphs.relational.schema import TableSchema, read_schema
 from idgnn.graphs.relational.tables import KeyedTable, read_tables
-from idgnn.graphs.relational.task_tables import TaskColumns, TimedQueries, read_queries
+from idgnn.graphs.relational.task_tables import TaskColumns, TimedQueries, find_classes, read_queries
 from idgnn.graphs.relational.times import seconds
 from idgnn.tasks.relational import RelationalProblem
 
@@ -32,7 +32,7 @@ class TaskFile:
     entity_table: str
     time: str
     target: str
-    """The column that is predicted: a number, or a list of keys of items."""
+    """The column that is predicted: a number, a class, or a list of keys of items."""
     train: str
     valid: str
     test: str | None = None
@@ -93,37 +93,78 @@ def read_problem(
     task: TaskFile,
     *,
     schema: Mapping[str, TableSchema] | None = None,
-    codes: Codes | None = None,
+    columns: ColumnEncoding = "linear",
 ) -> Relational:
     """Reads the tables of a folder and the queries of a task.
 
-    Means, scales and categories are those of the rows before the first query of `valid`, unless `codes` are given.
+    Means, scales and categories are those of the rows before the first query of `valid`.
     """
     tables = read_tables(folder, schema)
-    found: dict[str, TimedQueries] = {}
-    for part in PARTS:
-        if (file := getattr(task, part)) is not None:
-            found[part] = read_queries(Path(folder) / file, task.columns, tables)
-    if codes is None:
-        codes = find_codes(tables, until=int(found["valid"].time.min()))
+    files = {part: Path(folder) / file for part in PARTS if (file := getattr(task, part)) is not None}
+    wanted = task.columns
+    if task.kind == "entity-classification":
+        wanted = replace(wanted, classes=find_classes(files["train"], task.target))
+    found = {part: read_queries(file, wanted, tables) for part, file in files.items()}
     upto = {part: _moment(part, text) for part, text in (task.upto or {}).items()}
-    problem = RelationalProblem(task.kind, to_graph(tables, codes), found, upto, task.k)
+    return _relational(tables, found, task.kind, upto, task.k, wanted.classes, columns)
+
+
+def relbench_problem(task: Any, columns: ColumnEncoding = "linear") -> Relational:
+    """A task object of the package relbench: an `EntityTask` or a `RecommendationTask`.
+
+    As RelBench has it, queries of the last two parts see the rows up to the time at which the part begins.
+    """
+    kinds: dict[str, RelationalKind] = {
+        "regression": "entity-regression",
+        "binary_classification": "entity-classification",
+        "multiclass_classification": "entity-classification",
+        "recommendation": "recommendation",
+        "link_prediction": "recommendation",  # before relbench 2
+    }
+    name = str(getattr(task.task_type, "value", task.task_type))
+    if name not in kinds:
+        raise ValueError(f"the task of relbench is of the type {name}, expected one of {', '.join(kinds)}.")
+    tables = load_tables((task if hasattr(task, "get_db") else task.dataset).get_db())
+    if kinds[name] == "recommendation":
+        wanted = TaskColumns(
+            task.src_entity_col, task.src_entity_table, task.time_col, task.dst_entity_col, task.dst_entity_table
+        )
+    else:
+        wanted = TaskColumns(task.entity_col, task.entity_table, task.time_col, task.target_col)
+    names = {"train": "train", "valid": "val", "test": "test"}
+    asked = {part: task.get_table(theirs, mask_input_cols=False) for part, theirs in names.items()}
+    if kinds[name] == "entity-classification":
+        wanted = replace(wanted, classes=find_classes(asked["train"], task.target_col))
+    found = {part: read_queries(table, wanted, tables) for part, table in asked.items()}
+    starts = {"valid": task.dataset.val_timestamp, "test": task.dataset.test_timestamp}
+    upto = {part: _moment(part, str(time)) for part, time in starts.items()}
+    return _relational(tables, found, kinds[name], upto, getattr(task, "eval_k", 10), wanted.classes, columns)
+
+
+def _relational(
+    tables: dict[str, KeyedTable],
+    found: dict[str, TimedQueries],
+    kind: RelationalKind,
+    upto: dict[str, int],
+    k: int,
+    classes: tuple[str, ...] | None,
+    columns: ColumnEncoding,
+) -> Relational:
+    codes = find_codes(tables, until=int(found["valid"].time.min()))
+    graph = to_graph(tables, codes, columns)
+    problem = RelationalProblem(kind, graph, found, upto, k, codes if columns == "frame" else None, classes)
     return Relational(tables, codes, problem, left_out(codes))
 
 
-def rel_f1(folder: Path, name: str) -> Relational:
+def rel_f1(folder: Path, name: str, columns: ColumnEncoding = "linear") -> Relational:
     """A task of RelBench's rel-f1, from the Ergast tables and RelBench's tables of queries."""
-    return read_problem(folder, rel_f1_tasks()[name], schema=read_schema(_packaged("rel_f1.toml")))
+    schema = read_schema(_packaged("rel_f1.toml"))
+    return read_problem(folder, rel_f1_tasks()[name], schema=schema, columns=columns)
 
 
 def rel_f1_tasks() -> dict[str, TaskFile]:
     """RelBench's tasks on rel-f1."""
     return read_tasks(_packaged("rel_f1_tasks.toml"))
-
-
-def schema_of(folder: Path, schema: Path | None) -> dict[str, TableSchema]:
-    """The schema in a file, or in the folder."""
-    return read_schema(Path(folder) / SCHEMA_FILE if schema is None else schema)
 
 
 def _packaged(name: str) -> Path:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -18,25 +18,9 @@ from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.models.prepared import Prepared, PreparedGraphs
 from idgnn.tasks.query_set import QuerySet
 
-
-class Encoder(Protocol):
-    """What a batch is made ready for."""
-
-    def takes(self, name: Literal["edge_attr", "edge_weight"]) -> bool:
-        """As :meth:`idgnn.IDGNN.takes`."""
-        ...
-
-    def prepare(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        *,
-        edge_attr: Tensor | None = None,
-        edge_weight: Tensor | None = None,
-        queries: Tensor | None = None,
-    ) -> Prepared:
-        """As :meth:`idgnn.IDGNN.prepare`."""
-        ...
+if TYPE_CHECKING:
+    from idgnn.models.inputs import AnyEncoder
+    from idgnn.models.predictor import Predictor
 
 
 @dataclass(frozen=True)
@@ -101,7 +85,9 @@ class Batches:
         spare: The share of room that is left for that in new tensors.
     """
 
-    def __init__(self, part: QuerySet, encoder: Encoder, over: Batches | None = None, spare: float = 0.0) -> None:
+    def __init__(
+        self, part: QuerySet, encoder: AnyEncoder | Predictor, over: Batches | None = None, spare: float = 0.0
+    ) -> None:
         self.part, self.encoder, self.target = part, encoder, part.target
         self.whole: PreparedGraphs | None = None
         if isinstance(getattr(encoder, "encoder", encoder), IdentityAwareModel):  # no schedule to cut batches out of

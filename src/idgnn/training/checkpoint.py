@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from idgnn.models.saving import separate_tensors
 from idgnn.training.cuda_graphs import make_adam_state
@@ -21,10 +25,6 @@ _ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")  # for each weight
 
 def save_checkpoint(trainer: Trainer, path: Path) -> None:
     """Writes everything that training changes: weights, the state of Adam, epoch, batch size, best epoch."""
-    tensors = {f"model/{name}": tensor for name, tensor in trainer.model.state_dict().items()}
-    for number, slots in trainer.optimizer.state_dict()["state"].items():
-        tensors |= {f"adam/{number}/{name}": slots[name] for name in _ADAM_STATE}
-    tensors |= {f"best/{name}": tensor for name, tensor in trainer.best_weights.items()}
     progress = {
         "epoch": trainer.epoch,
         "batch_size": trainer.batch_size,
@@ -32,31 +32,15 @@ def save_checkpoint(trainer: Trainer, path: Path) -> None:
         "best_score": trainer.best_score,
         "processes": trainer.processes.size,
     }
-    with replacing(path) as temporary:
-        save_file(separate_tensors(tensors), temporary, {"progress": json.dumps(progress)})
+    save_state(path, trainer.model, trainer.optimizer, {"best": trainer.best_weights}, progress)
 
 
 def load_checkpoint(trainer: Trainer, path: Path) -> None:
     """Restores the state that :func:`save_checkpoint` wrote, in a trainer with the same settings."""
-    try:
-        with safe_open(path, "pt", device=str(trainer.device)) as file:
-            progress = json.loads(file.metadata()["progress"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
-    except (SafetensorError, KeyError, ValueError, TypeError) as error:
-        raise ValueError(f"{path} is not a checkpoint of a run ({error}). Start the run again.") from None
-    try:
-        trainer.model.load_state_dict(_under("model/", tensors))
-    except RuntimeError:
-        raise ValueError(f"{path} is a checkpoint of another network. Start the run again.") from None
-    slots: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in _under("adam/", tensors).items():
-        number, slot = name.split("/")
-        slots.setdefault(int(number), {})[slot] = tensor
-    groups = trainer.optimizer.state_dict()["param_groups"]
-    trainer.optimizer.load_state_dict({"state": slots, "param_groups": groups})
+    tensors, progress = load_state(path, trainer.model, trainer.optimizer, trainer.device)
     if trainer.recorder is not None:
         make_adam_state(trainer.optimizer)  # of weights that had no gradient so far
-    trainer.best_weights = _under("best/", tensors)
+    trainer.best_weights = under("best/", tensors)
     trainer.epoch, trainer.batch_size = progress["epoch"], progress["batch_size"]
     trainer.best_epoch, trainer.best_score = progress["best_epoch"], progress["best_score"]
     before, now = progress["processes"], trainer.processes.size
@@ -69,5 +53,46 @@ def load_checkpoint(trainer: Trainer, path: Path) -> None:
         )
 
 
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def save_state(
+    path: Path,
+    model: nn.Module,
+    optimizer: Optimizer,
+    tensors: Mapping[str, Mapping[str, Tensor]],
+    progress: Mapping[str, Any],
+) -> None:
+    """Writes weights, the state of Adam, groups of other tensors by name, and values that JSON can hold."""
+    written = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
+    for number, slots in optimizer.state_dict()["state"].items():
+        written |= {f"adam/{number}/{name}": slots[name] for name in _ADAM_STATE}
+    for group, values in tensors.items():
+        written |= {f"{group}/{name}": tensor for name, tensor in values.items()}
+    with replacing(path) as temporary:
+        save_file(separate_tensors(written), temporary, {"progress": json.dumps(progress)})
+
+
+def load_state(
+    path: Path, model: nn.Module, optimizer: Optimizer, device: torch.device | str
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Restores weights and the state of Adam that :func:`save_state` wrote; returns all tensors, and the values."""
+    try:
+        with safe_open(path, "pt", device=str(device)) as file:
+            progress = json.loads(file.metadata()["progress"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
+    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise ValueError(f"{path} is not a checkpoint of a run ({error}). Start the run again.") from None
+    try:
+        model.load_state_dict(under("model/", tensors))
+    except RuntimeError:
+        raise ValueError(f"{path} is a checkpoint of another network. Start the run again.") from None
+    slots: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in under("adam/", tensors).items():
+        number, slot = name.split("/")
+        slots.setdefault(int(number), {})[slot] = tensor
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": slots, "param_groups": groups})
+    return tensors, progress
+
+
+def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin with a prefix, without it."""
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor
-from torch.nn.functional import cross_entropy
-from torch_geometric.nn import LightGCN
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, normalize
 
 from idgnn.graphs.relational.interactions import Interactions
 from idgnn.graphs.relational.task_tables import ItemLists
-from idgnn.models.walk_idgnn import WalkIDGNN
+from idgnn.models.walk_idgnn import WalkIDGNN, csr_matrix, sparse_product
 from idgnn.tasks.ranking import ranking_metrics, top_items
 
 Show = Callable[[str], None]
@@ -109,6 +107,38 @@ class TowerSettings:
     seed: int = 0
 
 
+class LightGCN(nn.Module):
+    r"""Learned vectors of users and items, and their mean over rounds of the normalized adjacency matrix:
+
+    .. math:: \mathbf{H} = \frac{1}{K + 1} \sum_{k=0}^K (\mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2})^k \mathbf{E}
+
+    PyG's `LightGCN` makes a tensor of all messages in each round; a round is one sparse product here.
+    """
+
+    adjacency: Tensor
+
+    def __init__(self, data: Interactions, channels: int, num_layers: int) -> None:
+        super().__init__()
+        self.num_layers, size = num_layers, data.num_users + data.num_items
+        pair = torch.stack([data.train.query, data.train.item + data.num_users])
+        row, column = torch.cat([pair, pair.flip(0)], dim=1)
+        order = row.argsort(stable=True)
+        row, column = row[order], column[order]
+        degree = torch.bincount(row, minlength=size)
+        start = torch.cat([degree.new_zeros(1), degree.cumsum(0)])
+        value = (degree[row] * degree[column]).float().rsqrt()
+        self.register_buffer("adjacency", csr_matrix(start, column, value, (size, size)), persistent=False)
+        self.embedding = nn.Parameter(nn.init.xavier_uniform_(torch.empty(size, channels)))
+
+    def forward(self) -> Tensor:
+        """The states of users and, behind them, items, `[users + items, channels]`."""
+        h = total = self.embedding
+        for _ in range(self.num_layers):
+            h = sparse_product(h, self.adjacency, self.adjacency)  # it is its own transpose
+            total = total + h
+        return total / (self.num_layers + 1)
+
+
 def train_towers(
     data: Interactions,
     settings: TowerSettings,
@@ -116,21 +146,19 @@ def train_towers(
     device: str = "cpu",
     show: Show | None = None,
 ) -> Callable[[Tensor], Tensor]:
-    """Trains PyG's `LightGCN` and returns its scores of all items.
+    """Trains :class:`LightGCN` and returns its scores of all items.
 
     The loss is the cross-entropy of the item of a pair among all items of its batch, by cosine over a temperature.
     """
     torch.manual_seed(settings.seed)
     data = to_device(data, device)
-    model = LightGCN(data.num_users + data.num_items, settings.channels, settings.num_layers).to(device)
+    model = LightGCN(data, settings.channels, settings.num_layers).to(device)
     user, item = data.train.query, data.train.item
-    edges = torch.stack([user, item + data.num_users])
-    edges = torch.cat([edges, edges.flip(0)], dim=1)
     optimizer = torch.optim.Adam(model.parameters(), settings.lr, weight_decay=settings.weight_decay)
     for epoch in range(settings.epochs):
         start, total, steps = time.perf_counter(), 0.0, 0
         for some in torch.randperm(user.numel(), device=device).split(settings.batch_size):
-            h = torch.nn.functional.normalize(model.get_embedding(edges), dim=1)
+            h = normalize(model(), dim=1)
             others, place = item[some].unique(return_inverse=True)
             score = h[user[some]] @ h[others + data.num_users].t() / settings.temperature  # [pairs, items of the batch]
             loss = cross_entropy(score, place)
@@ -141,19 +169,10 @@ def train_towers(
         if show is not None:
             show(f"epoch {epoch}: loss {total / steps:.4f}, {time.perf_counter() - start:.1f} s")
     with torch.no_grad():
-        h = torch.nn.functional.normalize(model.get_embedding(edges), dim=1)
+        h = normalize(model(), dim=1)
     return lambda users: h[users] @ h[data.num_users :].t()
 
 
 def to_device(data: Interactions, device: str) -> Interactions:
     """The lists on a device."""
-
-    def moved(lists: ItemLists) -> ItemLists:
-        return ItemLists(lists.item.to(device), lists.start.to(device))
-
-    return Interactions(moved(data.train), moved(data.test), data.num_items)
-
-
-def describe(metrics: dict[str, float]) -> dict[str, Any]:
-    """The metrics that the literature on Gowalla gives, rounded."""
-    return {name: round(metrics[name], 4) for name in ("recall", "ndcg")}
+    return Interactions(data.train.to(device), data.test.to(device), data.num_items)

@@ -14,6 +14,10 @@ from torch import Tensor
 Inputs = TypeVar("Inputs")
 
 
+class NotRecordedWarning(UserWarning):
+    """Training on a GPU launches every kernel by itself, because its steps cannot be recorded."""
+
+
 @dataclass(frozen=True)
 class CapturedGraph:
     """A function on given inputs, as a CUDA graph."""

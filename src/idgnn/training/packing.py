@@ -35,7 +35,7 @@ class Packed:
 
 
 def pack(value: Any) -> Packed:
-    """Packs dataclasses and tuples of tensors, nested in any way; anything else in them stays as it is."""
+    """Packs dataclasses, tuples and dictionaries of tensors, nested in any way; anything else stays as it is."""
     found: list[Tensor] = []
     number: dict[int, int] = {}
 
@@ -61,6 +61,8 @@ def _walk(value: Any, change: Callable[[Any], Any]) -> Any:
         return change(value)
     if isinstance(value, tuple):
         return tuple(_walk(each, change) for each in value)
+    if isinstance(value, dict):
+        return {key: _walk(each, change) for key, each in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{each.name: _walk(getattr(value, each.name), change) for each in fields(value)})
     return value

@@ -111,9 +111,10 @@ class PaddedBatches:
         graphs, queries, target = self.graphs, self.whole.queries, self.target
         cut = self._cutter(size).cut(graphs)
         real = graphs < self.none if self.of_graphs else cut.real(queries)
-        if target is not None:
-            of_graphs = graphs.clamp(max=self.none - 1)
-            target = target.index_select(0, of_graphs) if self.of_graphs else cut.take(target, queries)
+        if target is not None and self.of_graphs:
+            target = target.index_select(0, graphs.clamp(max=self.none - 1))
+        elif target is not None:
+            target = cut.take(target, queries)
         owner = cut.graph(queries) if self.of_graphs else graphs  # which is read where graphs are asked about alone
         return GraphBatch(self.whole.prepared(cut), owner, graphs.numel(), target, real=real)
 

@@ -13,6 +13,7 @@ from idgnn.identity.padded_cut import segment_sizes
 from idgnn.identity.schedule import Schedule
 from idgnn.models.prepared import PreparedGraphs
 from idgnn.training.batches import GraphBatch
+from idgnn.training.cuda_graphs import NotRecordedWarning
 from idgnn.training.padded_batches import PaddedBatches, PaddedSize
 
 # The batches of one graph differ more than those of many graphs, and preparing them takes longer than running them.
@@ -20,10 +21,6 @@ STEP = 1.25
 _SPARE = 0.5  # the room that is left for larger batches
 _MOST_RENEWALS = 8
 _ONE = torch.zeros(1, dtype=torch.long)  # the batch is the only graph of its dataset
-
-
-class NotRecordedRootsWarning(UserWarning):
-    """Batches of roots are too different to be recorded."""
 
 
 class PaddedRoots:
@@ -46,7 +43,7 @@ class PaddedRoots:
 
     def load(self, batch: GraphBatch) -> PaddedSize | None:
         """Writes a batch, which lies on the CPU, over the one before. `None`: it has to be run as it is."""
-        plan = batch.ready.plan
+        plan, self.renewed = batch.ready.plan, False
         if self._renewals > _MOST_RENEWALS or not isinstance(plan, Schedule):
             return None
         if any(round_.blocks is not None for round_ in plan.rounds):  # made for a CPU
@@ -75,10 +72,11 @@ class PaddedRoots:
             warnings.warn(
                 f"training is slower than it could be: {_MOST_RENEWALS} times a batch of roots did not fit into the "
                 "room of those before, so steps are not recorded (cuda_graphs) from here on. The results are the same.",
-                NotRecordedRootsWarning,
+                NotRecordedWarning,
                 stacklevel=2,
             )
-        self._profile = torch.where(sizes > 0, sizes + 8.0, 0)
+        profile = torch.where(sizes > 0, sizes + 8.0, 0)
+        self._profile = torch.maximum(profile, self._profile) if prepared.follows else profile
         whole = _on(prepared, self.device)
         target = None if self._target is None else self._target.to(self.device, copy=True)
         self.padded = PaddedBatches(whole, target, 1, profile=self._profile, step=STEP)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from idgnn.identity.cost import keep_freed_memory
-from idgnn.models.large_graph import LargeGraph
-from idgnn.models.prepared import Prepared
 from idgnn.training.packing import Packed, pack
 
 
@@ -25,6 +24,14 @@ class Order:
     seed: int = 0
 
 
+class PreparesQueries(Protocol):
+    """A graph of which batches of queries are prepared: a :class:`LargeGraph`, or one of several node types."""
+
+    def prepare(self, queries: Tensor, fanout: Sequence[int] = (), seed: int = 0) -> Any:
+        """What a network runs on to answer nodes `[queries]` or pairs `[2, queries]`."""
+        ...
+
+
 class Preparer:
     """Prepares batches of queries about one graph.
 
@@ -34,7 +41,7 @@ class Preparer:
             prepared when it is asked for.
     """
 
-    def __init__(self, graph: LargeGraph, num_workers: int = 0) -> None:
+    def __init__(self, graph: PreparesQueries, num_workers: int = 0) -> None:
         keep_freed_memory()
         self.graph, self._waiting = graph, list[Order]()
         self._loader: DataLoader | None = None
@@ -49,7 +56,7 @@ class Preparer:
                 generator=torch.Generator(),  # or it would draw from PyTorch's own, which the network draws from
             )
 
-    def each(self, orders: Sequence[Order], device: torch.device | str = "cpu") -> Iterator[Prepared]:
+    def each(self, orders: Sequence[Order], device: torch.device | str = "cpu") -> Iterator[Any]:
         """What was ordered, in order, on a device. One call at a time: another one ends this."""
         if self._loader is None:
             on_cpu = torch.device(device).type == "cpu"
@@ -65,14 +72,14 @@ class Preparer:
 class _Orders(Dataset):
     """What worker processes hold: an order goes in, a batch comes out."""
 
-    def __init__(self, graph: LargeGraph) -> None:
+    def __init__(self, graph: PreparesQueries) -> None:
         self.graph = graph
 
     def __getitem__(self, order: Order) -> Packed:
         return pack(_prepared(self.graph, order))
 
 
-def _prepared(graph: LargeGraph, order: Order) -> Prepared:
+def _prepared(graph: PreparesQueries, order: Order) -> Any:
     return graph.prepare(torch.from_numpy(order.queries), order.fanout, order.seed)
 
 

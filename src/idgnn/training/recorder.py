@@ -13,7 +13,7 @@ from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.predictor import Predictor
 from idgnn.training.batches import Batches, BatchSource, GraphBatch, PreparesBatches
-from idgnn.training.cuda_graphs import Inputs
+from idgnn.training.cuda_graphs import Inputs, NotRecordedWarning
 from idgnn.training.packing import pack
 from idgnn.training.padded_batches import PaddedBatches, PaddedSize
 from idgnn.training.padded_roots import PaddedRoots
@@ -25,10 +25,6 @@ Kind = Literal["step", "statistics", "predict"]
 Function = Callable[[GraphBatch], Tensor]
 
 _MOST_GRAPHS = 64  # CUDA graphs at a time: each takes a few MB
-
-
-class NotRecordedWarning(UserWarning):
-    """Training on a GPU launches every kernel by itself, because its steps cannot be recorded."""
 
 
 class GraphCache(Protocol):
@@ -64,6 +60,7 @@ class Recorder:
         self._padded: list[tuple[Batches, PaddedBatches]] = []
         self._roots: PaddedRoots | None = None
         self._keys = set[Hashable]()
+        self._said = False  # whether it was said that batches cannot be recorded
 
     def run(self, kind: Kind, batches: BatchSource, graphs: Tensor, batch_size: int, function: Function) -> Tensor:
         """The function on the batch of these graphs, ids on the CPU. The next call writes over the result.
@@ -75,13 +72,16 @@ class Recorder:
             batch_size: That of all calls since :meth:`clear`.
             function: What is done.
         """
-        if not isinstance(batches, Batches) or batches.whole is None:
-            return function(batches.cut(graphs))
         if not self.padding:
             # Until the next assignment each graph is in one batch only, so the first one identifies the batch.
             if kind != "step":
                 return function(batches.cut(graphs))
             return self.cache.run(int(graphs[0]), lambda: batches.cut(graphs), function)
+        if not isinstance(batches, Batches) or batches.whole is None:
+            if not self._said:
+                _warn("for graphs that fit into memory together, which these do not")
+                self._said = True
+            return function(batches.cut(graphs))
         number = self._number_of(batches, batch_size)
         padded = self._padded[number][1]
         size = padded.size(graphs)
@@ -95,10 +95,10 @@ class Recorder:
         if self._roots is None:
             self._roots = PaddedRoots(device)
         size = self._roots.load(batch)
-        if size is None:
-            return function(pack(batch).unpack(device))
         if self._roots.renewed:
             self._forget()
+        if size is None:
+            return function(pack(batch).unpack(device))
         assert self._roots.padded is not None
         return self._replay(kind, -1, self._roots.padded, size, function)
 
@@ -161,13 +161,17 @@ def is_recorded(options: TrainOptions, model: Any, processes: Processes, device:
         return True
     if options.cuda_graphs == "on":
         raise ValueError(f"cuda_graphs is {reason}. Leave it out.")
+    _warn(reason)
+    return False
+
+
+def _warn(reason: str) -> None:
     warnings.warn(
         f"training is slower than it could be: recording steps (cuda_graphs) is {reason}. The results are the same. "
         "To train without this message, set cuda_graphs to off.",
         NotRecordedWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
-    return False
 
 
 def _why_not(options: TrainOptions, model: Any, processes: Processes, device: torch.device) -> str | None:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import HeteroData
 
 from idgnn.choices import Identity, check_choices, check_counts
+from idgnn.graphs.relational.columns import as_dicts
 from idgnn.graphs.relational.graph import aged_channels, aged_snapshot
 from idgnn.graphs.relational.task_tables import TimedQueries
 from idgnn.graphs.relational.times import YEAR
 from idgnn.models.relational_predictor import Moment, RelationalPredictor
 from idgnn.models.settings import check_dropout
 from idgnn.tasks.relational import Ranking, RelationalProblem
+from idgnn.training.checkpoint import load_state, save_state, under
+from idgnn.training.processes import choose_device
 
 
 @dataclass(frozen=True)
@@ -88,12 +93,15 @@ def train_relational(
     *,
     device: str = "cpu",
     show: Callable[[dict[str, Any]], None] | None = None,
+    checkpoint: Path | None = None,
 ) -> RelationalRun:
     """Trains a network; `show` is called with the record of each epoch.
 
+    With a `checkpoint` the state is written to that file after each epoch, and training goes on from it if it is there.
     One step takes some snapshots of the graph and the queries of their times. The part `"test"` is looked at once,
     with the weights of the epoch that counts.
     """
+    device = str(choose_device(device))
     torch.manual_seed(settings.seed)
     generator = torch.Generator().manual_seed(settings.seed)
     objective = problem.objective()
@@ -105,32 +113,71 @@ def train_relational(
         identity=settings.identity,
         num_layers=settings.num_layers,
         hidden_channels=settings.hidden_channels,
+        out_channels=problem.out_channels,
         dropout=settings.dropout,
+        columns=None if problem.columns is None else as_dicts(problem.columns),
     ).to(device)
     optimizer = torch.optim.Adam(model.parameters(), settings.lr, weight_decay=settings.weight_decay)
-    decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, settings.epochs)
+    state = _State(model, optimizer, generator)
+    if checkpoint is not None and checkpoint.is_file():
+        state.load(checkpoint)
     moments = Moments(problem.graph, settings.window_years, device)
     train = _recent(problem.queries["train"], settings.train_years)
     sign = 1 if objective.higher_is_better else -1
-    best: tuple[float, int, dict[str, Tensor]] | None = None
-    epochs = []
-    for epoch in range(settings.epochs):
+    for epoch in range(len(state.epochs), settings.epochs):
         start = time.perf_counter()
-        loss = _epoch(model, optimizer, moments, train, problem, settings, generator)
-        decay.step()
+        for group in optimizer.param_groups:
+            group["lr"] = settings.lr * (1 + math.cos(math.pi * epoch / settings.epochs)) / 2
+        loss = train_epoch(model, optimizer, moments, train, problem, settings, generator)
         seconds = time.perf_counter() - start
         valid = evaluate(model, moments, problem, "valid")
-        epochs.append({"epoch": epoch, "loss": loss, "seconds": seconds, "valid": valid})
-        if show is not None:
-            show(epochs[-1])
+        state.epochs.append({"epoch": epoch, "loss": loss, "seconds": seconds, "valid": valid})
         value = sign * valid[objective.metric]
-        if best is None or value > best[0] or settings.select == "last":
-            best = value, epoch, {name: weight.detach().clone() for name, weight in model.state_dict().items()}
-    assert best is not None
-    model.load_state_dict(best[2])
+        if state.best_value is None or value > state.best_value or settings.select == "last":
+            state.best_value, state.best_epoch = value, epoch
+            state.best_weights = {name: weight.detach().clone() for name, weight in model.state_dict().items()}
+        if checkpoint is not None:
+            state.save(checkpoint)
+        if show is not None:
+            show(state.epochs[-1])
+    model.load_state_dict(state.best_weights)
     parts = [part for part in ("valid", "test") if part in problem.queries]
     metrics = {part: evaluate(model, moments, problem, part) for part in parts}
-    return RelationalRun(model, settings, metrics, best[1], epochs)
+    return RelationalRun(model, settings, metrics, state.best_epoch, state.epochs)
+
+
+@dataclass
+class _State:
+    """All that training changes, between two epochs."""
+
+    model: RelationalPredictor
+    optimizer: torch.optim.Optimizer
+    generator: torch.Generator
+    epochs: list[dict[str, Any]] = field(default_factory=list)
+    best_value: float | None = None
+    best_epoch: int = 0
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+
+    def save(self, path: Path) -> None:
+        """Writes it as one file, with the states of the random generators."""
+        random = {"order": self.generator.get_state(), "cpu": torch.get_rng_state()}
+        if torch.cuda.is_available():
+            random["cuda"] = torch.cuda.get_rng_state()
+        progress = {"epochs": self.epochs, "best_value": self.best_value, "best_epoch": self.best_epoch}
+        save_state(path, self.model, self.optimizer, {"best": self.best_weights, "random": random}, progress)
+
+    def load(self, path: Path) -> None:
+        """Reads what :meth:`save` wrote."""
+        device = next(self.model.parameters()).device
+        tensors, progress = load_state(path, self.model, self.optimizer, device)
+        self.best_weights = under("best/", tensors)
+        self.epochs, self.best_value = progress["epochs"], progress["best_value"]
+        self.best_epoch = progress["best_epoch"]
+        random = {name: state.cpu() for name, state in under("random/", tensors).items()}
+        self.generator.set_state(random["order"])
+        torch.set_rng_state(random["cpu"])
+        if "cuda" in random and torch.cuda.is_available():
+            torch.cuda.set_rng_state(random["cuda"])
 
 
 @torch.no_grad()
@@ -161,8 +208,8 @@ def evaluate(model: RelationalPredictor, moments: Moments, problem: RelationalPr
     return objective.measure(out, queries.target, torch.zeros_like(queries.entity))
 
 
-def _epoch(
-    model: RelationalPredictor,
+def train_epoch(
+    model: nn.Module,
     optimizer: torch.optim.Optimizer,
     moments: Moments,
     train: TimedQueries,
@@ -170,7 +217,7 @@ def _epoch(
     settings: RelationalSettings,
     generator: torch.Generator,
 ) -> float:
-    """One pass over the queries; the mean loss of its steps."""
+    """One pass over the queries; the mean loss of its steps. The model is called as :class:`RelationalPredictor`."""
     objective = problem.objective()
     model.train()
     total, steps = 0.0, 0
@@ -181,7 +228,8 @@ def _epoch(
             some = train.take(rows)
             out = model(moments.at(moment), some.entity, _lag(some.time, moment))
             wanted = some.items if isinstance(objective, Ranking) else some.target
-            loss = objective.loss(out, wanted) * (rows.numel() / count)  # type: ignore[arg-type]
+            assert wanted is not None
+            loss = objective.loss(out, wanted.to(out.device)) * (rows.numel() / count)  # type: ignore[arg-type]
             loss.backward()
             total += loss.item()
         optimizer.step()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,21 +11,75 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from idgnn.graphs.relational.columns import Codes, ColumnCode
+from idgnn.choices import ColumnEncoding
+from idgnn.graphs.relational.columns import Codes, ColumnCode, as_dicts
 from idgnn.graphs.relational.graph import check_within_data, to_graph
-from idgnn.graphs.relational.schema import TableSchema
+from idgnn.graphs.relational.schema import TableSchema, read_schema
 from idgnn.graphs.relational.tables import KeyedTable, read_tables
 from idgnn.graphs.relational.task_tables import TimedQueries, read_queries
 from idgnn.graphs.relational.times import as_text
 from idgnn.models.relational_predictor import RelationalPredictor
 from idgnn.tasks.objective import Objective
+from idgnn.tasks.problem import objective_from_dict
 from idgnn.tasks.ranking import top_items
-from idgnn.tasks.relational import AbsoluteError
-from idgnn.tasks.relational_files import Relational, TaskFile
-from idgnn.training.relational import Moments, RelationalRun, predict_relational
+from idgnn.tasks.relational_files import Relational, TaskFile, read_problem, read_tasks
+from idgnn.training.processes import choose_device
+from idgnn.training.relational import (
+    Moments,
+    RelationalRun,
+    RelationalSettings,
+    predict_relational,
+    train_relational,
+)
 from idgnn.writing import write_text
 
-RUN = "relational.json"
+RUN, START, CHECKPOINT = "relational.json", "relational_start.json", "checkpoint.safetensors"
+
+
+@dataclass(frozen=True)
+class TableRun:
+    """What a run on tables is started with, and resumed with."""
+
+    tables: str
+    """The folder of the tables."""
+    schema: str
+    """The file with their schema."""
+    tasks: str
+    """The file with the tasks."""
+    task: str
+    """The name of the task."""
+    columns: ColumnEncoding
+    device: str
+    settings: RelationalSettings
+
+    def read(self) -> tuple[Relational, TaskFile]:
+        """The tables and queries, and the task."""
+        task = read_tasks(Path(self.tasks))[self.task]
+        schema = read_schema(Path(self.schema))
+        return read_problem(Path(self.tables), task, schema=schema, columns=self.columns), task
+
+    def train(
+        self, folder: Path, source: Relational, task: TaskFile, show: Callable[[dict[str, Any]], None]
+    ) -> RelationalRun:
+        """Trains in a folder, from its checkpoint if there is one, and writes the run into it."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / START, json.dumps(asdict(self), indent=1) + "\n")
+        checkpoint = folder / CHECKPOINT
+        run = train_relational(source.problem, self.settings, device=self.device, show=show, checkpoint=checkpoint)
+        save_run(folder, run, source, self.task, task)
+        checkpoint.unlink(missing_ok=True)
+        return run
+
+    @staticmethod
+    def load(folder: Path) -> TableRun:
+        """Of a run that was begun and not finished."""
+        if is_relational(folder):
+            raise ValueError(f"the run in {folder} is finished. Train again without --resume, or predict with it.")
+        try:
+            values = json.loads((Path(folder) / START).read_text(encoding="utf-8"))
+            return TableRun(**values | {"settings": RelationalSettings(**values["settings"])})
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{Path(folder) / START} is not a file that a run writes: {error!r}.") from None
 
 
 @dataclass(frozen=True)
@@ -37,19 +92,26 @@ class SavedRun:
     codes: Codes
     record: dict[str, Any]
 
-    def read(self, tables: Path, queries: Path) -> tuple[dict[str, KeyedTable], Moments, TimedQueries]:
+    def read(self, tables: Path, queries: Path, device: str) -> tuple[dict[str, KeyedTable], Moments, TimedQueries]:
         """A folder of tables like that of the training, what was known in it at each time, and a table of queries."""
         found = read_tables(tables, self.schema)
         asked = read_queries(queries, replace(self.task.columns, target=None), found)
-        graph = to_graph(found, self.codes)
+        graph = to_graph(found, self.codes, "linear" if self.model.settings["columns"] is None else "frame")
         if not self.task.upto:  # else the network was trained to look further ahead
             check_within_data(graph, asked.time, str(queries))
-        return found, Moments(graph, self.record["settings"]["window_years"]), asked
+        device = str(choose_device(device))
+        self.model.to(device)
+        return found, Moments(graph, self.record["settings"]["window_years"], device), asked
 
 
 def is_relational(folder: Path) -> bool:
     """Whether a folder holds a run on relational data."""
     return (Path(folder) / RUN).is_file()
+
+
+def is_begun(folder: Path) -> bool:
+    """Whether a run on relational data was begun in a folder."""
+    return (Path(folder) / START).is_file()
 
 
 def save_run(folder: Path, run: RelationalRun, source: Relational, name: str, task: TaskFile) -> None:
@@ -60,9 +122,10 @@ def save_run(folder: Path, run: RelationalRun, source: Relational, name: str, ta
         "task_name": name,
         "task": asdict(task),
         "settings": run.settings.as_dict(),
+        "classes": source.problem.classes,
         "objective": objective.as_dict() if isinstance(objective, Objective) else {"k": objective.k},
         "schema": {table: asdict(found.schema) for table, found in source.tables.items()},
-        "codes": {table: [code.as_dict() for code in codes] for table, codes in source.codes.items()},
+        "codes": as_dicts(source.codes),
         "metrics": run.metrics,
         "heuristics": {part: source.problem.heuristics(part) for part in run.metrics},
         "best_epoch": run.best_epoch,
@@ -74,6 +137,8 @@ def save_run(folder: Path, run: RelationalRun, source: Relational, name: str, ta
 def load_run(folder: Path) -> SavedRun:
     """Reads what :func:`save_run` wrote."""
     path = Path(folder) / RUN
+    if not path.is_file() and is_begun(folder):
+        raise ValueError(f"the run in {folder} is not finished. Go on with it: idgnn train --resume {folder}.")
     if not path.is_file():
         raise ValueError(f"there is no {RUN} in {folder}, expected the folder of a run on tables.")
     record = json.loads(path.read_text(encoding="utf-8"))
@@ -85,17 +150,22 @@ def load_run(folder: Path) -> SavedRun:
     return SavedRun(RelationalPredictor.load(folder), TaskFile(**record["task"]), schema, codes, record)
 
 
-def predictions(run: SavedRun, tables: Path, queries: Path) -> dict[str, list[Any]]:
+def predictions(run: SavedRun, tables: Path, queries: Path, device: str = "cpu") -> dict[str, list[Any]]:
     """A table with a row for each query; of a recommendation with a row for each of the k best items."""
-    found, moments, asked = run.read(tables, queries)
+    found, moments, asked = run.read(tables, queries, device)
     out = predict_relational(run.model, moments, asked, asked.time)
     keys, times = _names(found, run.task, asked)
     if run.task.kind != "recommendation":
-        if run.task.kind == "entity-regression":
-            objective = run.record["objective"]
-            value = AbsoluteError(objective["mean"], objective["scale"]).read(out)["value"]
-            return {run.task.entity: keys, run.task.time: times, run.task.target: value.tolist()}
-        return {run.task.entity: keys, run.task.time: times, "probability_1": out.squeeze(1).sigmoid().tolist()}
+        columns = objective_from_dict(run.record["objective"]).read(out)
+        given = {run.task.entity: keys, run.task.time: times}
+        if "value" in columns:
+            return given | {run.task.target: columns["value"].tolist()}
+        names = run.record["classes"] or ["0", "1"]
+        shares = {f"probability_{names[i]}": columns.get(f"probability_{i}") for i in range(len(names))}
+        return given | {
+            run.task.target: [names[i] for i in columns["class"].tolist()],
+            **{name: share.tolist() for name, share in shares.items() if share is not None},
+        }
     assert run.task.item_table is not None
     top = top_items(out, run.task.k)
     item = found[run.task.item_table].keys
@@ -110,16 +180,16 @@ def predictions(run: SavedRun, tables: Path, queries: Path) -> dict[str, list[An
 
 
 @torch.no_grad()
-def embeddings(run: SavedRun, tables: Path, queries: Path) -> tuple[dict[str, list[Any]], Tensor]:
+def embeddings(run: SavedRun, tables: Path, queries: Path, device: str = "cpu") -> tuple[dict[str, list[Any]], Tensor]:
     """The entities and times of the queries, and the states of the entities, `[queries, channels]`."""
-    found, moments, asked = run.read(tables, queries)
+    found, moments, asked = run.read(tables, queries, device)
     run.model.eval()
     keys, times = _names(found, run.task, asked)
     h = torch.empty(len(asked), run.model.encoder.embedding_channels)
     for moment in asked.time.unique().tolist():
         rows = (asked.time == moment).nonzero().view(-1)
         entities, of = asked.entity[rows].unique(return_inverse=True)
-        h[rows] = run.model.entity_states(moments.at(moment), entities)[of]
+        h[rows] = run.model.entity_states(moments.at(moment), entities.to(moments.device)).cpu()[of]
     return {run.task.entity: keys, run.task.time: times}, h
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData
 
 from idgnn.identity.checks import check_graph, check_pairs, check_roots, check_whole
+from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec
 from idgnn.identity.queries import as_tensor
+from idgnn.models.hetero.identity_aware import HeteroIdentityAwareModel
+from idgnn.models.hetero.idgnn import HeteroIDGNN
+from idgnn.models.hetero.index import HeteroIndex, HeteroPrepared
+from idgnn.models.hetero.wrapped_batches import WrappedGraph, WrappedPrepared
 from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.large_graph import LargeGraph, check_fanout
@@ -26,7 +32,7 @@ from idgnn.training.seeds import generator_of, seed_of
 class RootBatch:
     """Some of the queries, and what a network runs on to answer them."""
 
-    ready: Prepared  # for model.run
+    ready: Prepared | HeteroPrepared | WrappedPrepared  # for model.run
     queries: Tensor  # [batch] nodes, or [2, batch] pairs, by their numbers in the whole graph
     index: Tensor  # [batch] their positions among all queries
 
@@ -52,11 +58,13 @@ class RootLoader:
 
     Args:
         data: The graph, or graphs: `x`, `edge_index`, and `edge_attr` or `edge_weight` if the layers take them. Several
-            are one with the node ids of `torch_geometric.data.Batch.from_data_list`.
-        model: An :class:`idgnn.IDGNN`, or a model that :func:`idgnn.identity_aware` returned. If it changes other than
-            in its weights, make a new loader.
+            are one with the node ids of `torch_geometric.data.Batch.from_data_list`. Or one `HeteroData`.
+        model: An :class:`idgnn.IDGNN`, or a model that :func:`idgnn.identity_aware` returned; of a `HeteroData` an
+            :class:`idgnn.HeteroIDGNN`, or a wrapped model over several node types. If it changes other than in its
+            weights, make a new loader.
         queries: Nodes `[num_queries]`, pairs `[2, num_queries]` of a node that is read and a node that is colored, or
-            `None` for all nodes; a tensor, an array or a list.
+            `None` for all nodes; a tensor, an array or a list. Of a `HeteroData` a node type, nodes `("driver", ids)`
+            or pairs `(("circuit", r), ("driver", v))`; batches then have ids within these types.
         batch_size: Queries in a batch.
         fanout: The most in-neighbors of a node in each hop, for example `(15, 10, 5)`; -1 is all of them.
         shuffle: Whether each pass has the queries in an order of its own.
@@ -81,9 +89,9 @@ class RootLoader:
 
     def __init__(
         self,
-        data: Data | Sequence[Data],
-        model: IDGNN | IdentityAwareModel,
-        queries: Tensor | Sequence[int] | np.ndarray | None = None,
+        data: Data | Sequence[Data] | HeteroData,
+        model: IDGNN | IdentityAwareModel | HeteroIDGNN | HeteroIdentityAwareModel,
+        queries: Tensor | Sequence[int] | np.ndarray | TypedQuerySpec | None = None,
         *,
         batch_size: int = 512,
         fanout: Sequence[int] = (),
@@ -93,6 +101,17 @@ class RootLoader:
     ) -> None:
         check_whole(batch_size, "batch_size", "the queries in a batch")
         check_whole(num_workers, "num_workers", "the processes that prepare batches", least=0)
+        self.batch_size, self.fanout, self.shuffle, self.seed = batch_size, tuple(fanout), shuffle, seed
+        self.epoch = 0
+        """The number of the next pass: set it to repeat one."""
+        if isinstance(data, HeteroData):
+            if fanout:
+                raise ValueError("fanout is for graphs of one node type. Leave it out: batches are exact.")
+            typed = TypedBatches(model, data, queries)
+            self.queries, self._preparer = typed.queries, Preparer(typed, num_workers)
+            return
+        if isinstance(model, HeteroIDGNN | HeteroIdentityAwareModel):
+            raise ValueError(f"the network is over several node types, but data is a {type(data).__name__}.")
         graphs: list[Any] = [data] if isinstance(data, Data) else list(data) if isinstance(data, Sequence) else []
         if not graphs or not all(isinstance(graph, Data) for graph in graphs):
             raise ValueError(
@@ -102,11 +121,8 @@ class RootLoader:
         whole: Any = graphs[0] if isinstance(data, Data) else Batch.from_data_list(graphs)
         if fanout:
             check_fanout(fanout, model.num_layers or len(fanout))
-        self.queries = _checked(as_tensor(queries, "queries"), whole)
+        self.queries = _checked(as_tensor(cast(Any, queries), "queries"), whole)
         graph = LargeGraph(model, whole, self.queries if not fanout else None)
-        self.batch_size, self.fanout, self.shuffle, self.seed = batch_size, tuple(fanout), shuffle, seed
-        self.epoch = 0
-        """The number of the next pass: set it to repeat one."""
         self._preparer = Preparer(graph, num_workers)
 
     def __len__(self) -> int:
@@ -124,6 +140,34 @@ class RootLoader:
         ]
         for index, ready in zip(batches, self._preparer.each(orders), strict=True):
             yield RootBatch(ready, self.queries[..., index], index)
+
+
+class TypedBatches:
+    """Batches of typed queries about one graph, by their numbers, as :class:`Preparer` orders them."""
+
+    def __init__(self, model: Any, data: HeteroData, queries: Any) -> None:
+        data = copy.copy(data).cpu()  # PyG moves graphs in place
+        if isinstance(model, HeteroIDGNN):
+            self.graph: HeteroIndex | WrappedGraph = HeteroIndex(model, data)
+            self.asked = self.graph.queries(queries)
+        elif isinstance(model, HeteroIdentityAwareModel):
+            self.graph = WrappedGraph(model, data, queries)
+            self.asked = self.graph.asked
+        else:
+            raise ValueError(
+                f"the network is a {type(model).__name__}, expected a HeteroIDGNN or a model over several node types "
+                "that idgnn.identity_aware returned: data is a HeteroData."
+            )
+
+    @property
+    def queries(self) -> Tensor:
+        """Nodes `[num_queries]`, or pairs `[2, num_queries]`, by their numbers within their types."""
+        return self.asked.node if self.asked.own else torch.stack([self.asked.node, self.asked.color])
+
+    def prepare(self, queries: Tensor, fanout: Sequence[int] = (), seed: int = 0) -> Any:
+        """What the network runs on to answer some of the queries."""
+        node, color = (queries, queries) if self.asked.own else queries
+        return self.graph.prepare(TypedQueries(self.asked.read, self.asked.root, node, color))
 
 
 def _checked(queries: Tensor | None, data: Data) -> Tensor:

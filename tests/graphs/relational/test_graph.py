@@ -1,3 +1,4 @@
+import csv
 import math
 
 import pytest
@@ -12,6 +13,7 @@ from idgnn.graphs.relational.graph import (
     load_tables,
     to_graph,
 )
+from idgnn.graphs.relational.task_tables import TaskColumns, find_classes, read_queries
 from idgnn.graphs.relational.times import seconds
 from tests.graphs.relational.small_tables import write_tables
 
@@ -159,3 +161,25 @@ def test_queries_outside_of_the_data_are_refused(tmp_path):
         check_within_data(graph, torch.tensor([when("2001-01-01"), when("2009-01-01")]), "it")
     with pytest.raises(ValueError, match="begins at 2000-05-01: nothing was known before"):
         check_within_data(graph, torch.tensor([when("1999-01-01")]), "it")
+
+
+@pytest.mark.parametrize("cell", ['["x", "z"]', "[x, z]", "['x', 'z']", '[ x,"z" ]'])
+def test_a_list_of_keys_is_json_or_plain_text(cell, tmp_path):
+    tables = load_tables(write_tables(tmp_path))
+    path = tmp_path / "task.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(
+            [["day", "driver", "circuits"], ["2001-01-01", "a", cell], ["2001-01-01", "b", "[]"]]
+        )
+    queries = read_queries(path, TaskColumns("driver", "drivers", "day", "circuits", "circuits"), tables)
+    assert (queries.items.item.tolist(), queries.items.start.tolist()) == ([0, 2], [0, 2, 2])
+
+
+def test_classes_are_sorted_as_numbers_or_as_text(tmp_path):
+    path = tmp_path / "task.csv"
+    for cells, expected in (("10 2 2.0 1", ("1", "2", "10")), ("b a \\N", ("a", "b")), ("True 0 1", ("0", "1"))):
+        path.write_text("target\n" + "\n".join(cells.split()) + "\n")
+        assert find_classes(path, "target") == expected
+    path.write_text("target\n" + "".join(f"{i}\n" for i in range(1001)))
+    with pytest.raises(ValueError, match=r"1,001 different values, expected at most 1000 classes"):
+        find_classes(path, "target")

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import HeteroData
 
-from idgnn import cycle_counts, walk_counts
+from idgnn import AddCycleCounts, cycle_counts, walk_counts
 from tests.models.hetero.races import races
 
 
@@ -45,3 +45,21 @@ def test_walks_between_types_along_a_meta_path():
         walk_counts(data, None, asked, 1, meta_path=[("circuit", "near", "driver")])
     with pytest.raises(ValueError, match="expected one from 'driver' back to 'driver'"):
         cycle_counts(data, "driver", 1, meta_path=path)
+
+
+def test_counts_are_appended_to_the_features_of_all_types():
+    data = races()
+    del data["race"].x
+    data["race"].num_nodes = 7
+    added = AddCycleCounts(length=4, scale="counts")(data)
+    for kind in data.node_types:
+        counts = cycle_counts(data, kind, 4).float()
+        expected = counts if kind == "race" else torch.cat([data[kind].x, counts], dim=1)
+        assert torch.equal(added[kind].x, expected)
+    assert "x" not in data["race"]  # the argument is as it was
+    several = AddCycleCounts(length=4, scale="standardized").fit([data, races()])
+    counts = torch.cat([several(races())[kind].x[:, 3:] for kind in data.node_types])
+    torch.testing.assert_close(counts.mean(0), torch.zeros(4), atol=1e-5, rtol=0)
+    data["circuit"].x = torch.zeros(3, 1, dtype=torch.long)
+    with pytest.raises(ValueError, match=r"x has dtype torch\.int64"):
+        AddCycleCounts()(data)

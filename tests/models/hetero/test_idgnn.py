@@ -2,13 +2,15 @@
 
 import json
 import pickle
+import warnings
 
 import pytest
 import torch
 from torch import nn
 from torch_geometric.data import HeteroData
 
-from idgnn import HeteroIDGNN, PairHead, reachable, snapshot
+from idgnn import HeteroConfig, HeteroIDGNN, PairHead, reachable, snapshot
+from idgnn.identity.cone import UnreachedColorWarning
 from idgnn.identity.cost import TooLargeError
 from tests.models.hetero.races import ROOTS, races
 
@@ -17,7 +19,7 @@ PAIRS = (("circuit", torch.tensor([0, 1, 2, 0])), ("driver", ROOTS))
 
 
 def network(data: HeteroData, **options) -> HeteroIDGNN:
-    model = HeteroIDGNN.for_data(data, 8, 4, **{"num_layers": 4} | options)
+    model = HeteroIDGNN.for_data(data, HeteroConfig(hidden_channels=8, out_channels=4, **options))
     for weight in model.parameters():
         nn.init.normal_(weight, std=0.3)
     return model
@@ -30,7 +32,7 @@ def test_files_hold_the_same_model(identity, combine, tmp_path):
     model = network(data, identity=identity, combine=combine, root="driver", num_embeddings={"race": 7})
     model.save(tmp_path)
     loaded = HeteroIDGNN.load(tmp_path)
-    assert json.loads((tmp_path / "model.json").read_text())["settings"]["root"] == "driver"
+    assert json.loads((tmp_path / "model.json").read_text())["settings"]["config"]["root"] == "driver"
     for queries in ("driver", PAIRS):
         torch.testing.assert_close(loaded(data, queries), model.eval()(data, queries), rtol=0, atol=0)
         torch.testing.assert_close(model.embed(data, queries), model(data, queries).detach(), rtol=1e-5, atol=1e-5)
@@ -103,7 +105,8 @@ def test_it_learns_which_circuits_a_driver_has_raced_on():
     label = torch.tensor([(d, c) in where for c, d in zip(circuits.tolist(), drivers.tolist(), strict=True)])
     assert 0 < int(label.sum()) < 15
     queries = (("circuit", circuits), ("driver", drivers))
-    model = HeteroIDGNN.for_data(data, 16, 16, num_layers=3, root="driver")
+    config = HeteroConfig(hidden_channels=16, out_channels=16, num_layers=3, root="driver")
+    model = HeteroIDGNN.for_data(data, config)
     head = PairHead(model.pair_channels, 1, None)
     optimizer = torch.optim.Adam([*model.parameters(), *head.parameters()], lr=0.02)
     ready = model.prepare(data, queries)
@@ -124,6 +127,44 @@ def test_half_precision_by_autocast():
     torch.testing.assert_close(out.float(), model(data, "driver"), rtol=0.1, atol=0.1)
 
 
+@pytest.mark.filterwarnings("default::idgnn.identity.identity_graph.UnreachedColorWarning")
+def test_pairs_that_no_color_reaches_are_warned_of():
+    data = races()
+    lonely = HeteroData({kind: {"x": data[kind].x} for kind in data.node_types})
+    for kind in data.edge_types:
+        lonely[kind].edge_index = data[kind].edge_index[:, :0]
+    model = network(data)
+    for call in (model, model.embed):
+        with pytest.warns(UnreachedColorWarning, match="4 of 4 queries read a node that lies more than 4 steps"):
+            call(lonely, PAIRS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model(data, reachable(data, "driver", "circuit", 4))
+
+
+@pytest.mark.parametrize("conv", ["sage", "gat", "gin", "gine"])
+def test_operators_of_edge_types_are_saved_and_embedded(conv, tmp_path):
+    data = races()
+    data["result", "of", "driver"].edge_attr = torch.randn(20, 2)
+    model = network(data, conv=conv, aggr="max", heads=2, combine="attention", root="driver").eval()
+    model.save(tmp_path)
+    loaded = HeteroIDGNN.load(tmp_path)
+    assert loaded.config == model.config
+    for queries in ("driver", PAIRS):
+        expected = model(data, queries).detach()
+        torch.testing.assert_close(loaded(data, queries), expected, rtol=0, atol=0)
+        for memory in (None, "12KiB"):
+            torch.testing.assert_close(model.embed(data, queries, memory=memory), expected, rtol=1e-5, atol=1e-5)
+    ready = pickle.loads(pickle.dumps(model.index(data))).prepare(PAIRS).to("cpu")
+    torch.testing.assert_close(model.run(ready), model(data, PAIRS), rtol=0, atol=0)
+    if conv == "gine":
+        del data["result", "of", "driver"].edge_attr
+        with pytest.raises(ValueError, match=r"edge_attr of .* is NoneType, expected \[num_edges, 2\]"):
+            model(data, "driver")
+        with pytest.raises(ValueError, match="no edge type has edge features"):
+            network(data, conv=conv)
+
+
 def test_bad_input_gets_a_sentence():
     data = races()
     model = network(data)
@@ -131,7 +172,7 @@ def test_bad_input_gets_a_sentence():
         network(data, num_layers=2)(data, PAIRS)
     with pytest.raises(ValueError, match="the options name the node type 'pilot'"):
         network(data, root="pilot")
-    with pytest.raises(ValueError, match="aggr is 'max', expected one of 'mean', 'sum'"):
+    with pytest.raises(ValueError, match="Use conv='sage' for maxima"):
         network(data, aggr="max")
     with pytest.raises(ValueError, match="identity is 'half'"):
         network(data, identity="half")

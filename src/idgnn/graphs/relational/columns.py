@@ -1,8 +1,9 @@
 """How the columns of a table become node features: numbers, categories, times.
 
-The first layer of the networks is linear for each node type. On these features it is the sum of what pytorch-frame's
-`LinearEncoder` (numbers), `EmbeddingEncoder` (categories, one-hot here) and a linear map of `TimestampEncoder`'s parts
-give, so that package, which needs pandas and pyarrow, is not used.
+The first layer of the networks is linear for each node type. On these features it is a sum over the columns, of the
+same form as pytorch-frame's `LinearEncoder` (numbers), `EmbeddingEncoder` (categories, one-hot here) and
+`TimestampEncoder`, without that package and pandas. :mod:`idgnn.graphs.relational.frames` has the same columns for
+these encoders themselves.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class ColumnCode:
     categories: tuple[str, ...] = ()
     mean: float = 0.0
     scale: float = 1.0
+    first: float = 0.0
+    """The earliest of the times."""
 
     @property
     def width(self) -> int:
@@ -68,15 +71,25 @@ def find_codes(tables: Mapping[str, KeyedTable], until: float | None = None) -> 
 
 def features(table: KeyedTable, codes: tuple[ColumnCode, ...]) -> np.ndarray:
     """The features `[rows, sum of the widths]` float32; refuses cells that are not of the kind of their column."""
+    parts = [_encoded(code, values) for code, values in cells_of(table, codes)]
+    return np.concatenate([np.zeros((len(table), 0), np.float32), *parts], axis=1)
+
+
+def cells_of(table: KeyedTable, codes: tuple[ColumnCode, ...]) -> list[tuple[ColumnCode, np.ndarray]]:
+    """Every column that is no text, as numbers `[rows]`: NaN where a cell is missing or a category unknown.
+
+    Times are seconds since 1970, categories their places among the known ones. Refuses cells that are not of the kind
+    of their column.
+    """
     bad: list[BadRow] = []
     if absent := [code.name for code in codes if code.name not in table.text.columns]:
         raise ValueError(
             f"{table.text.path} lacks the columns {', '.join(map(repr, absent))}, which the network was trained with."
         )
-    parts = [_encoded(table, code, bad) for code in codes]
+    found = [(code, _values(table, code, bad)) for code in codes if code.kind != "text"]
     if bad:
         raise BadRows(bad)
-    return np.concatenate([np.zeros((len(table), 0), np.float32), *parts], axis=1)
+    return found
 
 
 def moments(table: KeyedTable, codes: tuple[ColumnCode, ...]) -> tuple[list[int], np.ndarray]:
@@ -88,6 +101,11 @@ def moments(table: KeyedTable, codes: tuple[ColumnCode, ...]) -> tuple[list[int]
             found.append(all_seconds(table.text.columns[code.name])[:, None])
         start += code.width
     return place, np.concatenate(found, axis=1)
+
+
+def as_dicts(codes: Codes) -> dict[str, list[dict[str, Any]]]:
+    """The codes of all tables as they are saved."""
+    return {name: [code.as_dict() for code in each] for name, each in codes.items()}
 
 
 def left_out(codes: Codes) -> dict[str, list[str]]:
@@ -121,8 +139,9 @@ def _find(table: KeyedTable, column: str, rows: np.ndarray) -> ColumnCode:
         if not categorical and np.isfinite(values).all():
             known = values_of([cells[row] for row in rows.tolist()])
             known = known[np.isfinite(known)]
-            mean, scale = (known.mean(), known.std()) if known.size else (0.0, 1.0)
-            return ColumnCode(column, kind, mean=float(mean), scale=float(scale) or 1.0)
+            mean, scale, first = (known.mean(), known.std(), known.min()) if known.size else (0.0, 1.0, 0.0)
+            first = float(first) if kind == "time" else 0.0
+            return ColumnCode(column, kind, mean=float(mean), scale=float(scale) or 1.0, first=first)
     present = sum(not is_missing(cell) for cell in cells)
     if not categorical and (len(distinct) > MOST_CATEGORIES or 2 * len(distinct) > present):
         return ColumnCode(column, "text")
@@ -135,19 +154,24 @@ def _numbers(cells: list[str]) -> np.ndarray:
     return np.array([math.nan if found[cell] is None else found[cell] for cell in cells], dtype=np.float64)
 
 
-def _encoded(table: KeyedTable, code: ColumnCode, bad: list[BadRow]) -> np.ndarray:
-    """One column, `[rows, width]`."""
+def _values(table: KeyedTable, code: ColumnCode, bad: list[BadRow]) -> np.ndarray:
+    """One column as numbers, `[rows]`."""
     cells = table.text.columns[code.name]
-    if code.kind == "text":
-        return np.zeros((len(table), 0), np.float32)
     if code.kind == "category":
-        place = {category: i for i, category in enumerate(code.categories)}
-        at = np.fromiter((place.get(cell, code.width - 1) for cell in cells), np.int64, len(cells))
-        return (at[:, None] == np.arange(code.width)).astype(np.float32)
-    values = (_numbers if code.kind == "number" else all_seconds)(cells)  # [rows]
-    gone = ~np.isfinite(values)
-    wrong = gone & np.fromiter((not is_missing(cell) for cell in cells), bool, len(cells))
+        place = {category: float(i) for i, category in enumerate(code.categories)}
+        return np.fromiter((place.get(cell, math.nan) for cell in cells), np.float64, len(cells))
+    values = (_numbers if code.kind == "number" else all_seconds)(cells)
+    wrong = ~np.isfinite(values) & np.fromiter((not is_missing(cell) for cell in cells), bool, len(cells))
     report(table.text, wrong, lambda row: f"column {code.name!r} is {cells[row]!r}, expected a {code.kind}", bad)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _encoded(code: ColumnCode, values: np.ndarray) -> np.ndarray:
+    """One column of numbers `[rows]` as features `[rows, width]`."""
+    gone = np.isnan(values)
+    if code.kind == "category":
+        at = np.where(gone, code.width - 1, values)
+        return (at[:, None] == np.arange(code.width)).astype(np.float32)
     values = np.where(gone, code.mean, values)
     parts = [(values - code.mean) / code.scale]
     if code.kind == "time":

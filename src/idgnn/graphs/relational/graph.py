@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import HeteroData
 
+from idgnn.choices import ColumnEncoding
 from idgnn.graphs.relational.columns import Codes, features, find_codes, moments
+from idgnn.graphs.relational.frames import tensor_frame
 from idgnn.graphs.relational.relbench_tables import is_database, tables_of
 from idgnn.graphs.relational.tables import KeyedTable, read_tables
 from idgnn.graphs.relational.times import YEAR, as_text
@@ -27,13 +29,16 @@ def load_tables(source: Any) -> dict[str, KeyedTable]:
     return read_tables(Path(source))
 
 
-def to_graph(tables: Mapping[str, KeyedTable], codes: Codes | None = None) -> HeteroData:
+def to_graph(
+    tables: Mapping[str, KeyedTable], codes: Codes | None = None, columns: ColumnEncoding = "linear"
+) -> HeteroData:
     """One node type for each table, and two edge types for each foreign key: from the row to the row it names and back.
 
     Nodes have `x` (see :class:`~idgnn.graphs.relational.columns.ColumnCode`; a constant 1 if there are no features),
     `time` `[rows]` in seconds since 1970 where the table has one, and `key`, the list of their keys. Columns of times
     are also there as seconds, `moments` `[rows, columns]`, with their places in `x`, `moment_columns`. `codes` are
-    those of the training data, or of :func:`~idgnn.graphs.relational.columns.find_codes`.
+    those of the training data, or of :func:`~idgnn.graphs.relational.columns.find_codes`. With `columns="frame"` the
+    columns are a `TensorFrame` of pytorch-frame, `tf`, and `x` has the columns of times alone, for their ages.
 
     Example:
         >>> from pathlib import Path
@@ -56,10 +61,14 @@ def to_graph(tables: Mapping[str, KeyedTable], codes: Codes | None = None) -> He
     codes = find_codes(tables) if codes is None else codes
     graph = HeteroData()
     for name, table in tables.items():
-        x = features(table, codes[name])
-        graph[name].x = torch.from_numpy(x) if x.shape[1] else torch.ones(len(table), 1)
         graph[name].key = list(table.keys)
         place, seconds = moments(table, codes[name])
+        if columns == "frame":
+            place = list(range(len(place)))
+            graph[name].x, graph[name].tf = torch.zeros(len(table), len(place)), tensor_frame(table, codes[name])
+        else:
+            x = features(table, codes[name])
+            graph[name].x = torch.from_numpy(x) if x.shape[1] else torch.ones(len(table), 1)
         if place:
             graph[name].moment_columns, graph[name].moments = place, torch.from_numpy(seconds)
         if table.time is not None:
@@ -105,6 +114,8 @@ def aged_snapshot(graph: HeteroData, before: float, window: float | None = None)
         if "moments" in store:
             decades = (before - store.moments[rows]) / (10 * YEAR)
             x[:, store.moment_columns] = decades.nan_to_num(0.0).float()
+        if "tf" in store:
+            found[kind].tf = store.tf[rows]
         found[kind].x = torch.cat([x, _age(before - store.time[rows])], dim=1) if "time" in store else x
     for kind in graph.edge_types:
         source, target = graph[kind].edge_index

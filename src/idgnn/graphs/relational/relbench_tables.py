@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,10 @@ def _cell(value: Any) -> str:
     """A value of a data frame as the cell of a CSV file; keys that pandas made floats are whole numbers again."""
     if value is None:
         return ""
+    if hasattr(value, "tolist"):  # a list of items from a Parquet file, or a number of numpy
+        value = value.tolist()
+    if isinstance(value, list):
+        return json.dumps(value)
     if isinstance(value, float):
         return "" if math.isnan(value) else str(int(value)) if value.is_integer() else repr(value)
     return str(value).strip()

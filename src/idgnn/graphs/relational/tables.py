@@ -14,7 +14,8 @@ from idgnn.graphs.relational.schema import SCHEMA_FILE, TableSchema, read_schema
 from idgnn.graphs.relational.times import DAY, all_seconds
 
 _SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".csv.gz", ".tsv.gz", ".txt.gz")
-MISSING = {"", "na", "n/a", "#n/a", "nan", "nat", "none", "null", "\\n"}  # in any case; databases write \N for null
+# In any case; databases write \N for null, pandas <NA>.
+MISSING = {"", "na", "n/a", "#n/a", "nan", "nat", "none", "null", "<na>", "\\n"}
 
 
 @dataclass(frozen=True)

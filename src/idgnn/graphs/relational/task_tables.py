@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +15,10 @@ from torch import Tensor
 
 from idgnn.graphs.files.text import BadRow, BadRows, number
 from idgnn.graphs.relational.relbench_tables import text_of
-from idgnn.graphs.relational.tables import CellTable, KeyedTable, read_cells, report
+from idgnn.graphs.relational.tables import CellTable, KeyedTable, is_missing, read_cells, report
 from idgnn.graphs.relational.times import all_seconds
+
+MOST_CLASSES = 1000
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,10 @@ class ItemLists:
         start = torch.cat([size.new_zeros(1), size.cumsum(0)])
         within = torch.arange(int(start[-1]), device=size.device) - start[:-1].repeat_interleave(size)
         return ItemLists(self.item[self.start[queries].repeat_interleave(size) + within], start)
+
+    def to(self, device: torch.device | str) -> ItemLists:
+        """The same on another device."""
+        return ItemLists(self.item.to(device), self.start.to(device))
 
     def as_mask(self, num_items: int) -> Tensor:
         """Whether an item belongs to a query, `[queries, num_items]`."""
@@ -98,9 +105,12 @@ class TaskColumns:
     """The table of the entity."""
     time: str
     target: str | None
-    """The column to predict: a number, or the list of keys of items, `[3, 14, 15]`; `None` if it is not known."""
+    """The column to predict: a number, a class, or the list of keys of items, `[3, 14, 15]`; `None` if it is not
+    known."""
     item_type: str | None = None
     """The table of the items, for a recommendation."""
+    classes: tuple[str, ...] | None = None
+    """The names of the classes, if the target is one of them (:func:`find_classes`)."""
 
 
 def read_queries(source: Any, columns: TaskColumns, tables: Mapping[str, KeyedTable]) -> TimedQueries:
@@ -110,8 +120,7 @@ def read_queries(source: Any, columns: TaskColumns, tables: Mapping[str, KeyedTa
         BadRows: rows about entities or items that the tables do not have, without time or without target.
     """
     bad: list[BadRow] = []
-    is_file = isinstance(source, str | Path)
-    text = read_cells(Path(source), bad) if is_file else text_of(source, "task table")
+    text = _cells(source, bad)
     wanted = (columns.entity, columns.time, columns.target)
     if absent := [name for name in wanted if name is not None and name not in text.columns]:
         raise ValueError(
@@ -128,7 +137,7 @@ def read_queries(source: Any, columns: TaskColumns, tables: Mapping[str, KeyedTa
     if columns.target is None:
         pass
     elif columns.item_type is None:
-        target = _targets(text, columns.target, bad)
+        target = _targets(text, columns.target, columns.classes, bad)
     else:
         items = _item_lists(text, columns.target, tables[columns.item_type], columns.item_type, bad)
     if bad:
@@ -143,6 +152,34 @@ def read_queries(source: Any, columns: TaskColumns, tables: Mapping[str, KeyedTa
     )
 
 
+def find_classes(source: Any, column: str) -> tuple[str, ...]:
+    """The names of the classes in a column of a task table, sorted, as numbers if they all are.
+
+    `true` and `false`, in any case, are 1 and 0, and so are numbers that are written in another way.
+    """
+    text = _cells(source, [])
+    names = {_class_name(cell) for cell in text.columns.get(column, []) if not is_missing(cell)}
+    if len(names) > MOST_CLASSES:
+        raise ValueError(
+            f"column {column!r} of {text.path} has {len(names):,} different values, expected at most {MOST_CLASSES} "
+            "classes. For numbers use entity-regression."
+        )
+    values = {name: number(name) for name in names}
+    return tuple(sorted(names, key=lambda name: (values[name] is None, values[name] or 0.0, name)))
+
+
+def _class_name(cell: str) -> str:
+    value = number(cell)
+    if value is not None and math.isfinite(value) and value == int(value):
+        return str(int(value))
+    return {"true": "1", "false": "0"}.get(cell.lower(), cell)
+
+
+def _cells(source: Any, bad: list[BadRow]) -> CellTable:
+    """The cells of a file, or of a `relbench.base.Table`."""
+    return read_cells(Path(source), bad) if isinstance(source, str | Path) else text_of(source, "task table")
+
+
 def _rows(text: CellTable, column: str, table: KeyedTable, name: str, bad: list[BadRow]) -> np.ndarray:
     row_of, cells = table.row_of(), text.columns[column]
     rows = np.array([row_of.get(cell, -1) for cell in cells], dtype=np.int64)
@@ -150,27 +187,48 @@ def _rows(text: CellTable, column: str, table: KeyedTable, name: str, bad: list[
     return rows
 
 
-def _targets(text: CellTable, column: str, bad: list[BadRow]) -> Tensor:
+def _targets(text: CellTable, column: str, classes: tuple[str, ...] | None, bad: list[BadRow]) -> Tensor:
+    """Numbers `[queries]` float, or the places of classes among their names `[queries]` long."""
     cells = text.columns[column]
+    if classes is not None:
+        place = {name: i for i, name in enumerate(classes)}
+        found = [place.get(_class_name(cell), -1) for cell in cells]
+        known = f"{', '.join(classes[:10])}{', ...' if len(classes) > 10 else ''}"
+        wrong = np.array(found, dtype=np.int64) < 0
+        report(text, wrong, lambda row: f"column {column!r} is {cells[row]!r}, expected one of {known}", bad)
+        return torch.tensor(found)
     words = {"true": 1.0, "false": 0.0}
     values = [words.get(cell.lower(), number(cell)) for cell in cells]
     wrong = np.array([value is None or not np.isfinite(value) for value in values], dtype=bool)
-    report(text, wrong, lambda row: f"column {column!r} is {cells[row]!r}, expected a number", bad)
+    more = ". Classes by name are for entity-classification"
+    report(text, wrong, lambda row: f"column {column!r} is {cells[row]!r}, expected a number{more}", bad)
     return torch.tensor([0.0 if value is None else value for value in values])
 
 
 def _item_lists(text: CellTable, column: str, table: KeyedTable, name: str, bad: list[BadRow]) -> ItemLists:
     row_of, lists = table.row_of(), []
     for row, cell in enumerate(text.columns[column]):
-        try:
-            keys = json.loads(cell)
-        except ValueError:
-            keys = None
-        if not isinstance(keys, list):
-            bad.append(BadRow(text.path, text.lines[row], f"column {column!r} is {cell!r}, expected a list: [3, 14]"))
+        keys = _keys(cell)
+        if keys is None:
+            what = f"column {column!r} is {cell!r}, expected a list of keys such as [3, 14] or [monza, spa]"
+            bad.append(BadRow(text.path, text.lines[row], what))
             continue
-        if strange := [key for key in keys if str(key) not in row_of]:
+        if strange := [key for key in keys if key not in row_of]:
             what = f"column {column!r} has {', '.join(map(repr, strange))}, which table {name!r} does not have"
             bad.append(BadRow(text.path, text.lines[row], what))
-        lists.append([row_of[str(key)] for key in keys if str(key) in row_of])
+        lists.append([row_of[key] for key in keys if key in row_of])
     return ItemLists.of(lists)
+
+
+def _keys(cell: str) -> list[str] | None:
+    """The keys of a list in JSON, or of one whose keys stand without quotation marks or with single ones."""
+    try:
+        found = json.loads(cell)
+        return [str(key) for key in found] if isinstance(found, list) else None
+    except ValueError:
+        pass
+    cell = cell.strip()
+    if not (cell.startswith("[") and cell.endswith("]")):
+        return None
+    words = [word.strip() for word in cell[1:-1].split(",")]
+    return [word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"" else word for word in words]

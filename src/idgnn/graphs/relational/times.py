@@ -44,3 +44,8 @@ def as_text(moment: float) -> str:
     """
     written = (_EPOCH + timedelta(seconds=float(moment))).isoformat(sep=" ").removesuffix("+00:00")
     return written.removesuffix(" 00:00:00")
+
+
+def year_of(moment: float) -> int:
+    """The year of a time in seconds since 1970."""
+    return (_EPOCH + timedelta(seconds=float(moment))).year

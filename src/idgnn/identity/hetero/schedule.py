@@ -17,7 +17,6 @@ come first, as they are in the schedule, and the others by type behind them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -40,20 +39,7 @@ class Slots:
     taken: Tensor  # [sources] rows, for each kind that is mapped first
     kinds: tuple[tuple[int, int], ...]  # (kind, number of its entries), in the order of the entries
     out: Messages  # from entries to targets; the edge of a message from a slot is the number of edges
-    slot_target: Tensor  # [slots] the target of each slot
-    num_edge_types: int
     num_messages: int
-
-    @cached_property
-    def by_edge_type(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Pairs of a target and an edge type that arrives there, plain or colored: the pair of each slot `[slots]`, and
-        the edge type and the target of each pair `[pairs]`. Of messages that are all summed first."""
-        target, num_targets = self.slot_target, max(self.out.ptr.numel() - 1, 1)
-        numbers, counts = zip(*self.kinds, strict=True) if self.kinds else ((), ())
-        numbers = target.new_tensor(numbers) % self.num_edge_types
-        kind = torch.repeat_interleave(numbers, target.new_tensor(counts), output_size=target.numel())
-        pair, place = torch.unique(kind * num_targets + target, return_inverse=True)
-        return place, pair // num_targets, pair % num_targets
 
 
 @dataclass(frozen=True)
@@ -112,38 +98,27 @@ class TypedSchedule:
         return sum(round_.num_messages for round_ in self.rounds)
 
 
-@dataclass(frozen=True)
-class Way:
-    """How messages are arranged."""
-
-    gradients: bool = True
-    """Whether a backward pass will follow; without one, messages are not sorted by source."""
-    map_sources: bool = True
-    """Whether states may be mapped before they are summed, where that is less work. Attention over edge types needs the
-    sums of each edge type."""
-
-
-def typed_schedule(schedule: Schedule, graph: IndexedGraph, typed: TypedGraph, way: Way) -> TypedSchedule:
+def typed_schedule(schedule: Schedule, graph: IndexedGraph, typed: TypedGraph, gradients: bool) -> TypedSchedule:
     """A schedule of all types as one graph, by type. It may have been made without gradients: messages are sorted here.
 
     Linear in the messages, and a few sorts of them.
     """
     known = bool(schedule.plain)
     node = schedule.node  # of the rows that a round before computed
-    order, segments = _by_type(node, _num_plain(schedule, 0), typed)
+    order, segments = by_type(node, _num_plain(schedule, 0), typed)
     first_node, first_segments, rounds = node.index_select(0, order), segments, []
     for depth, round_ in enumerate(schedule.rounds):
         plain = schedule.plain[depth] if known else node[:0]
-        place = _inverse(order)
+        place = inverse(order)
         # Sources are the known plain rows and behind them what was computed before.
         moved = torch.cat([torch.arange(plain.numel(), device=place.device), place + plain.numel()])
         after = torch.cat([plain, node]).index_select(0, round_.previous)  # the node of each target
         last = depth + 1 == len(schedule.rounds)
-        target_order, target_segments = _by_type(after, 0 if last else _num_plain(schedule, depth + 1), typed)
-        rounds.append(_round(round_, moved, target_order, target_segments, graph, typed, known, way))
+        target_order, target_segments = by_type(after, 0 if last else _num_plain(schedule, depth + 1), typed)
+        rounds.append(_round(round_, moved, target_order, target_segments, graph, typed, known, gradients))
         node, order = after, target_order
     return TypedSchedule(
-        first_node, first_segments, tuple(rounds), _inverse(order).index_select(0, schedule.answer), schedule.plain
+        first_node, first_segments, tuple(rounds), inverse(order).index_select(0, schedule.answer), schedule.plain
     )
 
 
@@ -153,7 +128,7 @@ def _num_plain(schedule: Schedule, depth: int) -> int:
     return 0 if exchange is None or schedule.plain else exchange.num_plain
 
 
-def _by_type(node: Tensor, num_plain: int, typed: TypedGraph) -> tuple[Tensor, tuple[tuple[int, int], ...]]:
+def by_type(node: Tensor, num_plain: int, typed: TypedGraph) -> tuple[Tensor, tuple[tuple[int, int], ...]]:
     """The order of rows, plain ones first, each part by type; and the types and sizes of its slices."""
     kind = typed.node_type.index_select(0, node)
     own = torch.argsort(kind[num_plain:], stable=True) + num_plain
@@ -171,10 +146,10 @@ def _round(
     graph: IndexedGraph,
     typed: TypedGraph,
     known: bool,
-    way: Way,
+    gradients: bool,
 ) -> TypedRound:
     """One round with its sources moved, and its targets in another order."""
-    place, num_targets = _inverse(target_order), target_order.numel()
+    place, num_targets = inverse(target_order), target_order.numel()
     previous = moved.index_select(0, round_.previous).index_select(0, target_order)
 
     def ends(messages: Messages, first: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -183,7 +158,7 @@ def _round(
     colored = ends(round_.colored, round_.split)
     exchange = round_.exchange
     if exchange is None:
-        slots = _slots(typed, [ends(round_.plain, 0)], [colored], round_.num_sources, num_targets, way)
+        slots = _slots(typed, [ends(round_.plain, 0)], [colored], round_.num_sources, num_targets, gradients)
         return TypedRound(segments, previous, slots, None)
     num_plain, num_own = exchange.num_plain, exchange.twin.numel()
     own_place = moved[num_plain:] - num_plain  # [own sources] where each of them went
@@ -202,31 +177,30 @@ def _round(
         [given],
         num_own + colored_place.numel(),
         num_targets,
-        way,
+        gradients,
     )
-    bases = None if known else _base_slots(round_.plain, num_plain, graph, typed, way)
+    bases = None if known else _base_slots(round_.plain, num_plain, graph, typed, gradients)
     base = exchange.base.index_select(0, target_order)
     return TypedRound(
         segments, previous, None, TypedExchange(num_plain, twin, keep, colored_place, bases, base, changes)
     )
 
 
-def _base_slots(plain: Messages, num_plain: int, graph: IndexedGraph, typed: TypedGraph, way: Way) -> Slots:
+def _base_slots(plain: Messages, num_plain: int, graph: IndexedGraph, typed: TypedGraph, gradients: bool) -> Slots:
     """The plain messages to the bases of a round; those of the whole graph are worked out once for it."""
     if plain is graph.cache.get("all messages"):
-        return all_slots(graph, typed, way.map_sources)
+        return all_slots(graph, typed)
     ends = plain.source, plain.target, plain.edge
-    return _slots(typed, [ends], [], num_plain, plain.ptr.numel() - 1, way)
+    return _slots(typed, [ends], [], num_plain, plain.ptr.numel() - 1, gradients)
 
 
-def all_slots(graph: IndexedGraph, typed: TypedGraph, map_sources: bool) -> Slots:
+def all_slots(graph: IndexedGraph, typed: TypedGraph) -> Slots:
     """The plain messages of a whole graph: worked out once for it."""
-    key = f"{_ALL_SLOTS}, {map_sources}"
-    if key not in graph.cache:
+    if _ALL_SLOTS not in graph.cache:
         plain = all_messages(graph)
         ends = plain.source, plain.target, plain.edge
-        graph.cache[key] = _slots(typed, [ends], [], typed.total, typed.total, Way(map_sources=map_sources))
-    return graph.cache[key]
+        graph.cache[_ALL_SLOTS] = _slots(typed, [ends], [], typed.total, typed.total, gradients=True)
+    return graph.cache[_ALL_SLOTS]
 
 
 def _slots(
@@ -235,7 +209,7 @@ def _slots(
     colored: list[tuple[Tensor, Tensor, Tensor]],
     num_sources: int,
     num_targets: int,
-    way: Way,
+    gradients: bool,
 ) -> Slots:
     """Messages (source, target, edge), of kind e if they are plain and travel on edge type e, else E + e."""
     num_types = len(typed.num_edges)
@@ -246,11 +220,8 @@ def _slots(
         [typed.edge_type.index_select(0, edges) + more for (_, _, edges), more in zip(lists, shift, strict=True)]
     )
     slot, slot_of, slot_count = _distinct(kind, target, num_targets, 2 * num_types)
-    mapped_first = torch.zeros(2 * num_types, dtype=torch.bool, device=kind.device)
-    sender, sender_of, sender_count = slot[:0], slot_of, torch.zeros_like(slot_count)
-    if way.map_sources:
-        sender, sender_of, sender_count = _distinct(kind, source, num_sources, 2 * num_types)
-        mapped_first = sender_count < slot_count
+    sender, sender_of, sender_count = _distinct(kind, source, num_sources, 2 * num_types)
+    mapped_first = sender_count < slot_count
     summed = ~mapped_first
     # Entries: the slots of the kinds that are summed first, then the senders of the others.
     slot_kept = summed.index_select(0, slot // max(num_targets, 1)).nonzero().flatten()
@@ -268,7 +239,7 @@ def _slots(
         edge.index_select(0, first),
         num_sources,
         slot_kept.numel(),
-        way.gradients,
+        gradients,
     )
     slot_target = slot.index_select(0, slot_kept) % max(num_targets, 1)
     entry = torch.cat(
@@ -278,18 +249,18 @@ def _slots(
         ]
     )
     ends, order = torch.sort(torch.cat([slot_target, target.index_select(0, others)]).to(torch.int32), stable=True)
-    edges = torch.cat([slot_target.new_full(slot_target.shape, graph_edges(typed)), edge.index_select(0, others)])
+    edges = torch.cat([slot_target.new_full(slot_target.shape, _num_edges(typed)), edge.index_select(0, others)])
     num_entries = slot_kept.numel() + sender_kept.numel()
     out = group_messages(
-        entry.index_select(0, order), ends, edges.index_select(0, order), num_entries, num_targets, way.gradients
+        entry.index_select(0, order), ends, edges.index_select(0, order), num_entries, num_targets, gradients
     )
     taken = sender.index_select(0, sender_kept) % max(num_sources, 1)
     counts = torch.cat([slot_count * summed, sender_count * mapped_first]).tolist()
     kinds = tuple((number % (2 * num_types), count) for number, count in enumerate(counts) if count)
-    return Slots(into, taken, kinds, out, slot_target, num_types, source.numel())
+    return Slots(into, taken, kinds, out, source.numel())
 
 
-def graph_edges(typed: TypedGraph) -> int:
+def _num_edges(typed: TypedGraph) -> int:
     """The number of edges of all types, which is also the place behind the last weight of a message."""
     return typed.edge_index.size(1)
 
@@ -308,8 +279,8 @@ def _places(kept: Tensor, size: int) -> Tensor:
     return place
 
 
-def _inverse(order: Tensor) -> Tensor:
-    """Where each element went: `_inverse(order)[order] = 0, 1, 2, ...`."""
+def inverse(order: Tensor) -> Tensor:
+    """Where each element went: `inverse(order)[order] = 0, 1, 2, ...`."""
     place = torch.empty_like(order)
     place[order] = torch.arange(order.numel(), device=order.device)
     return place

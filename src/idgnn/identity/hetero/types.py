@@ -177,7 +177,7 @@ def check_hetero_graph(data: HeteroData) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for name in data.node_types:
         store = data[name]
-        if not any(key in ("num_nodes", "x", "pos", "batch") or "node" in key for key in store):
+        if not any(key in ("num_nodes", "x", "tf", "pos", "batch") or "node" in key for key in store):
             raise ValueError(
                 f"the node type {name!r} has neither x nor num_nodes, so that its nodes cannot be counted. Set "
                 f"data[{name!r}].num_nodes."

@@ -1,7 +1,8 @@
 """Exact embeddings of a heterogeneous graph, some queries at a time, within a stated amount of memory.
 
-The plain states of all nodes, and the sums of plain messages, are computed once and kept, round by round; some queries
-at a time then run the rounds of their own rows alone.
+Where all edge types are fused, the plain states of all nodes, and the sums of plain messages, are computed once and
+kept, round by round; some queries at a time then run the rounds of their own rows alone. Other networks run as in
+training, some queries at a time.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.cone import cut, warn_unreached
 from idgnn.identity.cost import TooLargeError, readable
 from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec
 from idgnn.identity.hetero.schedule import TypedSchedule, all_slots, typed_schedule
 from idgnn.identity.queries import Queries
 from idgnn.identity.schedule_builder import make_schedule
-from idgnn.models.embedding import CPU_CHUNK, EmbeddingBar, as_bytes, evaluating
-from idgnn.models.hetero.index import HeteroIndex, Start
+from idgnn.models.embedding import EmbeddingBar, evaluating
+from idgnn.models.embedding_memory import CPU_CHUNK, as_bytes
+from idgnn.models.hetero.index import HeteroIndex
+from idgnn.models.hetero.layer import FusedLayer
 
 if TYPE_CHECKING:
     from idgnn.models.hetero.idgnn import HeteroIDGNN
@@ -39,12 +43,13 @@ class _Kept:
         starts = []
         for (number, _), nodes in zip(segments, ids, strict=True):
             kind = typed.schema.node_types[number]
-            starts.append(Start(kind, nodes - typed.first[kind], index.x[kind]))
-        h, slots = model.start(tuple(starts)), all_slots(index.graph, typed, index.sums)
+            starts.append(index.start(kind, nodes - typed.first[kind]))
+        h, slots = model.start(tuple(starts)), all_slots(index.graph, typed)
         self.states: list[Tensor] = []  # [nodes, channels]
         self.sums: list[Tensor] = []
-        for layer in model.rounds:
-            total = layer.total(h, slots, index.weight)
+        for layer in model.layers:
+            assert isinstance(layer, FusedLayer)
+            total = layer.total(h, slots, _weight(index))
             self.states.append(h)
             self.sums.append(total)
             h = layer.finish(total, h, segments)
@@ -63,20 +68,21 @@ def embed(
     joined = asked.joined(index.typed)
     device = index.device
     with torch.no_grad(), evaluating(model), EmbeddingBar(joined.node.numel(), progress) as bar:
-        kept = _Kept(model, index)
-        node = kept.last.index_select(0, joined.node)
         if model.identity != "full":
-            out = node if asked.own else torch.cat([node, kept.last.index_select(0, joined.color)], dim=-1)
+            out = model.run(index.prepare(asked, gradients=False)).cpu()
             bar.advance(joined.node.numel())
-            return out.cpu()
+            return out
         out = torch.empty(joined.node.numel(), model.embedding_channels, dtype=model.dtype)
         # Queries of one color share their rows, so they are answered together.
         order = torch.argsort(joined.color, stable=True)
         limit, unreached = _room(model, index, as_bytes(memory, device)), 0
-        for first, last in _chunks(model, index, joined.take(order), limit):
+        kept = _Kept(model, index) if index.fused else None
+        row_bytes = _STATES * _item(model) * model.config.hidden_channels + _INDEX_BYTES
+        if not index.sums:  # then every row receives all of its messages
+            row_bytes *= 1 + float(index.graph.into.degree.max()) / 8
+        for first, last in query_chunks(index.graph, joined.take(order), model.num_layers, row_bytes, limit):
             chosen = order[first:last]
-            mine = joined.take(chosen)
-            values, missed = _answers(model, index, kept, mine, asked.read)
+            values, missed = _answers(model, index, kept, joined.take(chosen), asked.read)
             out[chosen.cpu()] = values.cpu()
             unreached += missed
             bar.advance(chosen.numel())
@@ -86,7 +92,7 @@ def embed(
 
 def _room(model: HeteroIDGNN, index: HeteroIndex, memory: int) -> int:
     """What is left for the rows of some queries beside the plain states, which are kept."""
-    kept = (2 * model.num_layers + 1) * index.typed.total * model.hidden_channels * _item(model)
+    kept = (2 * model.num_layers + 1) * index.typed.total * model.config.hidden_channels * _item(model)
     if kept > memory:
         raise TooLargeError(
             f"the plain states of {index.typed.total:,} nodes in {model.num_layers} rounds take {readable(kept)}, but "
@@ -100,11 +106,17 @@ def _item(model: HeteroIDGNN) -> int:
     return torch.empty(0, dtype=model.dtype).element_size()
 
 
-def _answers(model: HeteroIDGNN, index: HeteroIndex, kept: _Kept, asked: Queries, read: str) -> tuple[Tensor, int]:
+def _answers(
+    model: HeteroIDGNN, index: HeteroIndex, kept: _Kept | None, asked: Queries, read: str
+) -> tuple[Tensor, int]:
     """The answers to some queries, and how many of them no color reaches: those are plain."""
     graph, num_layers = index.graph, model.num_layers
     cone, changed = index.rows(asked, read)
     there = cone.find(asked)[1]
+    if kept is None:
+        exchange = None if index.sums else False
+        rounds = make_schedule(graph, asked, num_layers, exchange=exchange, cone=cone, changed=changed, gradients=False)
+        return model.run(index.ready(rounds, gradients=False)), int((~there).sum())
     out = kept.last.index_select(0, asked.node)
     reached = there.nonzero().flatten()
     if reached.numel() == 0:
@@ -113,13 +125,13 @@ def _answers(model: HeteroIDGNN, index: HeteroIndex, kept: _Kept, asked: Queries
         graph,
         asked.take(reached),
         num_layers,
-        exchange=index.sums,
+        exchange=True,
         cone=cone,
         changed=changed,
         plain_known=True,
         gradients=False,
     )
-    schedule = typed_schedule(rounds, graph, index.typed, index.way(gradients=False))
+    schedule = typed_schedule(rounds, graph, index.typed, gradients=False)
     h = _run(model, index, kept, schedule)
     return out.index_copy(0, reached, model.lin_out(h).index_select(0, schedule.answer)), int((~there).sum())
 
@@ -129,17 +141,28 @@ def _run(model: HeteroIDGNN, index: HeteroIndex, kept: _Kept, schedule: TypedSch
     h = kept.states[0].index_select(0, schedule.node)
     for depth, (layer, round_) in enumerate(zip(model.layers, schedule.rounds, strict=True)):
         x = torch.cat([kept.states[depth].index_select(0, schedule.plain[depth]), h])
-        h = layer(x, round_, index.weight, (kept.states[depth], kept.sums[depth]))
+        h = layer(x, round_, _weight(index), (kept.states[depth], kept.sums[depth]))
     return h
 
 
-def _chunks(model: HeteroIDGNN, index: HeteroIndex, asked: Queries, limit: float) -> Iterator[tuple[int, int]]:
+def _weight(index: HeteroIndex) -> Tensor | None:
+    assert not isinstance(index.edges, tuple)
+    return index.edges
+
+
+def query_chunks(
+    graph: IndexedGraph,
+    asked: Queries,
+    num_layers: int,
+    row_bytes: float,
+    limit: float,
+    beside: Tensor | None = None,
+) -> Iterator[tuple[int, int]]:
     """Splits queries that are sorted by color into runs whose rows take at most so many bytes, as far as is known.
 
     Every walk from a color, and every walk to a query, is counted as if it led to a row of its own, but no color has
-    more rows than there are nodes.
+    more rows than there are nodes. `beside` `[queries]` are rows that each query takes besides.
     """
-    graph, num_layers = index.graph, model.num_layers
     one = torch.ones_like(graph.into.degree)
     ahead = graph.out.walk_sums(one, num_layers // 2)
     behind = graph.into.walk_sums(one, (num_layers - 1) // 2)
@@ -151,9 +174,6 @@ def _chunks(model: HeteroIDGNN, index: HeteroIndex, asked: Queries, limit: float
     number = first.cumsum(0) - 1
     total = rows.cumsum(0)
     before = (total - rows).index_select(0, start).index_select(0, number)
-    capped = (total - before).clamp(max=index.typed.total)
+    capped = (total - before).clamp(max=graph.num_nodes)
     rows = torch.where(first, capped, capped - torch.cat([capped[:1], capped[:-1]]))
-    width = _item(model) * model.hidden_channels
-    if not index.sums:  # then every row receives all of its messages
-        rows = rows * (1 + float(graph.into.degree.max()) / 8)
-    yield from cut(rows * (_STATES * width + _INDEX_BYTES), limit)
+    yield from cut((rows if beside is None else rows + beside) * row_bytes, limit)

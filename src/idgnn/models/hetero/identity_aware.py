@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule
 from torch.nn.parameter import is_lazy
+from torch_geometric.data import HeteroData
 from torch_geometric.nn import HANConv, HeteroConv, HGTConv, MessagePassing
 from torch_geometric.nn.module_dict import ModuleDict
 
+from idgnn.choices import Color
 from idgnn.identity.hetero.graph import HeteroIdentityGraph, TypedRows, typed_queries
-from idgnn.identity.hetero.queries import TypedQuerySpec
+from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec
 from idgnn.layers.eager import eager
 from idgnn.models.wrapping.calls import ColoredRows, Context
 from idgnn.models.wrapping.color_map import ColorMap, source_channels
 from idgnn.models.wrapping.hetero_arguments import HeteroCall, TypedPlan
 from idgnn.models.wrapping.hetero_calls import HeteroCalls, TypedContext, joined_rows
-from idgnn.models.wrapping.hetero_hooks import AllTypesHooks, EdgeTypeHooks, source_types
+from idgnn.models.wrapping.hetero_hooks import AllTypesHooks, EdgeTypeHooks, end_types
+from idgnn.models.wrapping.hetero_trim import trimmed
 from idgnn.models.wrapping.hetero_verify import verify_types
 from idgnn.models.wrapping.refusals import check_trace
 from idgnn.models.wrapping.trace import trace, trial
 from idgnn.models.wrapping.wrapped import Wrapped, copied, hold
+
+if TYPE_CHECKING:
+    from idgnn.models.hetero.wrapped_batches import WrappedPrepared
 
 
 class HeteroIdentityAwareModel(Wrapped):
@@ -42,6 +48,8 @@ class HeteroIdentityAwareModel(Wrapped):
 
     Every layer has a color map, `W1 h + b1`, for what a colored node sends (:class:`ColorMap`); a layer of all types at
     once has one for each source type. Those of edge types that start elsewhere than at the colored type are not used.
+    With `color="message+update"` a layer also adds a linear map of the colored row's own input, zero at first, to what
+    it returns for that row, edge type by edge type.
     HANConv weighs the relations of a node type by a mean over all of its nodes, which is that of the plain graph.
 
     Example:
@@ -55,9 +63,10 @@ class HeteroIdentityAwareModel(Wrapped):
         (torch.Size([2, 4]), 1)
     """
 
-    def __init__(self, module: nn.Module) -> None:
+    def __init__(self, module: nn.Module, color: Color = "message") -> None:
         super().__init__()
         self.module = copied(module)
+        self.color: Color = color
         self.colors = nn.Module()
         self._calls = HeteroCalls()
         self._order = _joined_order(self.module)
@@ -68,7 +77,9 @@ class HeteroIdentityAwareModel(Wrapped):
             self._hooks[name].install(layer)
         self._num_layers: int | None = None
         self._traced: dict[str, int] = {}
+        self._rounds: dict[str, dict[str, int]] = {}  # of each layer, if none is called twice
         self._verified: set[tuple[int, str, str]] = set()
+        self._trimmed: set[tuple[int, str, str]] = set()  # those that are exact on the rows that matter in each round
 
     identity = "full"
 
@@ -97,7 +108,7 @@ class HeteroIdentityAwareModel(Wrapped):
                 raise ValueError(f"graph is a {type(graph).__name__}, expected what idgnn.identity_graph returns.")
             plan = TypedPlan.of_graph(graph)
             roots = graph.root_type if isinstance(graph.root_type, list) else [graph.root_type]
-            num_layers = self._prepare(plan.original(call), plan.read, roots[0])
+            num_layers = self.check_types(plan.original(call), plan.read, roots[0])
             if int(torch.as_tensor(graph.num_layers).min()) < num_layers:
                 raise ValueError(
                     f"graph was built for fewer layers than the model takes rounds of messages, {num_layers}. Build it "
@@ -107,13 +118,64 @@ class HeteroIdentityAwareModel(Wrapped):
         typed = call.typed()
         num_layers = self.trace_call(call)
         asked = typed_queries(typed, queries, num_layers)
-        self._prepare(call, asked.read, asked.root)
-        return self.run_plan(call, TypedPlan.of_rows(TypedRows.of(typed, asked, num_layers), typed))
+        self.check_types(call, asked.read, asked.root)
+        plan = TypedPlan.of_rows(TypedRows.of(typed, asked, num_layers), typed)
+        rounds = self.trimmed_rounds(call, asked.read, asked.root)
+        return self.run_plan(call, plan if rounds is None else trimmed(plan, num_layers, rounds))
+
+    def prepare(self, data: HeteroData, queries: TypedQuerySpec | TypedQueries) -> WrappedPrepared:
+        """Works out the part of a graph that answers the queries, and its rows, to be run by :meth:`run`."""
+        from idgnn.models.hetero.wrapped_batches import WrappedGraph  # which needs to know what this is
+
+        graph = WrappedGraph(self, data, queries)
+        return graph.prepare(graph.asked).to(next(self.parameters(), torch.empty(0)).device)
+
+    def run(self, ready: WrappedPrepared) -> Tensor:
+        """The embeddings of what :meth:`prepare`, or a :class:`idgnn.RootLoader`, made ready: `[num_queries, out]`."""
+        return self.run_plan(ready.call, ready.plan)
+
+    def embed(
+        self,
+        data: HeteroData,
+        queries: TypedQuerySpec | TypedQueries,
+        *,
+        memory: float | str | None = None,
+        progress: bool = False,
+    ) -> Tensor:
+        """The answers to any number of queries, in evaluation mode and without gradients, on the CPU.
+
+        As many queries are answered at a time as the memory allows, each batch on the part of the graph that it sees.
+        The model is given `x_dict`, `edge_index_dict`, and `edge_attr_dict` and `edge_weight_dict` if it takes them; or
+        the `HeteroData`, if it takes one.
+        """
+        from idgnn.models.hetero.wrapped_batches import embed_wrapped  # which needs to know what this is
+
+        return embed_wrapped(self, data, queries, memory, progress)
+
+    def call_of(self, data: HeteroData) -> HeteroCall:
+        """The arguments of the model for a graph."""
+        parameters = inspect.signature(self.module.forward).parameters
+        if any("HeteroData" in str(parameter.annotation) for parameter in parameters.values()):
+            return HeteroCall.of(self.module, (data,), {})
+        named: dict[str, Any] = {}
+        for name in ("edge_attr", "edge_weight"):
+            found = {kind: data[kind][name] for kind in data.edge_types if data[kind].get(name) is not None}
+            argument = next((each for each in (f"{name}_dict", name) if each in parameters), None)
+            if found and argument is not None:
+                named[argument] = found
+        return HeteroCall.of(self.module, (data.x_dict, data.edge_index_dict), named)
 
     def run_plan(self, call: HeteroCall, plan: TypedPlan) -> Any:
         """The answers of a plan."""
         output = self._run(plan.lift(call), plan)
-        return read_rows(output, plan.read, plan.answer, plan.node[plan.read].numel(), type(self.module).__name__)
+        colored = any(bool(mask.any()) for mask in plan.colored.values())
+        num_rows = plan.num_outputs if colored else plan.node[plan.read].numel()
+        return read_rows(output, plan.read, plan.answer, num_rows, type(self.module).__name__)
+
+    def trimmed_rounds(self, call: HeteroCall, read: str, root: str) -> dict[str, int] | None:
+        """The round of each layer, if the model is known to be exact where each computes the rows that matter alone."""
+        known = (self.trace_call(call), read, root) in self._trimmed
+        return self._rounds.get(call.settings) if known else None
 
     def run_colored(self, call: HeteroCall, colored: Mapping[str, Tensor]) -> Any:
         """The model on the graph itself, those rows colored that the masks name; all rows are returned."""
@@ -140,7 +202,8 @@ class HeteroIdentityAwareModel(Wrapped):
             return self.module(*call.args, **call.kwargs)
         for kind, edges in call.edge_index.items():
             rows = contexts[kind[0]]
-            self._calls.own_type(edges, TypedContext(None if rows is None else Context(rows), plan.plain_row))
+            context = None if rows is None else Context(rows)
+            self._calls.own_type(edges, TypedContext(context, contexts, kind, plan.trim, plan.plain_row))
         joined = None if self._order is None else joined_rows(plan.colored, self._order)
         # Of layers that are given other edges; where that cannot be, any rows will do.
         current = joined or next(rows for rows in contexts.values() if rows is not None)
@@ -166,41 +229,48 @@ class HeteroIdentityAwareModel(Wrapped):
                 traced = trace(twin.module, twin._layers(), call.args, call.kwargs, tuple(call.edge_index.values()))
             check_trace(traced, type(self.module).__name__)
             self._traced[call.settings] = traced.num_layers
+            if traced.once is not None:
+                self._rounds[call.settings] = traced.once
         self._num_layers = self._traced[call.settings]
         return self._num_layers
 
-    def _prepare(self, call: HeteroCall, read: str, root: str) -> int:
+    def check_types(self, call: HeteroCall, read: str, root: str) -> int:
         """Counts the rounds, and compares the model with brute force, once for each pair of types."""
         num_layers = self.trace_call(call)
         key = num_layers, read, root
         if key not in self._verified:
+            rounds = self._rounds.get(call.settings)
             with self._calls.lock:
                 try:
                     with trial(self, call.args) as twin:
-                        exact = twin is not self  # in double precision, unless it could not be copied
-                        verify_types(
-                            twin.double() if exact else twin, call.double() if exact else call, num_layers, read, root
-                        )
+                        if twin is self:  # it could not be copied
+                            fewer = verify_types(self, call, num_layers, read, root, rounds)
+                        else:  # in double precision, which tells a mistake from rounding
+                            fewer = verify_types(twin.double(), call.double(), num_layers, read, root, rounds)
                 except (RuntimeError, TypeError):  # the model, or the device, has a dtype of its own
                     with trial(self, call.args) as twin:
-                        verify_types(twin, call, num_layers, read, root)
+                        fewer = verify_types(twin, call, num_layers, read, root, rounds)
             self._verified.add(key)
+            if fewer:
+                self._trimmed.add(key)
         return num_layers
 
     def _layers(self) -> dict[str, MessagePassing]:
         return {name: layer for name, layer in self.module.named_modules() if isinstance(layer, MessagePassing)}
 
     def _hook(self, name: str, layer: MessagePassing) -> EdgeTypeHooks | AllTypesHooks:
-        kinds = source_types(layer)
+        kinds, targets = end_types(layer)
         if kinds is None:
-            color = ColorMap(source_channels(layer), like=layer)
+            color = ColorMap(source_channels(layer), like=layer, color=self.color)
             hold(self.colors, name, color)
             return EdgeTypeHooks(name, color, self._calls)
         widths = getattr(layer, "in_channels", None)
         maps = ModuleDict()
         for kind in kinds:
             width = widths.get(kind) if isinstance(widths, dict) else widths
-            maps[kind] = ColorMap(width if isinstance(width, int) and width > 0 else None, like=layer)
+            known = width if isinstance(width, int) and width > 0 else None
+            # A type that receives nothing has no update.
+            maps[kind] = ColorMap(known, like=layer, color=self.color if kind in targets else "message")
         hold(self.colors, name, maps)
         return AllTypesHooks(name, maps, self._calls)
 

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self, get_args
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import HeteroData
 from torch_geometric.nn.module_dict import ModuleDict
 
-from idgnn.choices import CycleScale, Identity
-from idgnn.identity.checks import check_num_layers, check_whole
-from idgnn.identity.cycle_features import check_scale
 from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec, as_typed_queries
 from idgnn.identity.hetero.time import alive, check_alive, check_times, snapshot, snapshots
-from idgnn.identity.hetero.types import Schema, TypedGraph
+from idgnn.identity.hetero.types import EdgeType, Schema, TypedGraph
 from idgnn.layers.eager import eager
+from idgnn.models.hetero.config import HeteroConfig
 from idgnn.models.hetero.index import HeteroIndex, HeteroPrepared, Start
-from idgnn.models.hetero.layer import HeteroLayer
+from idgnn.models.hetero.layer import FusedLayer
+from idgnn.models.hetero.operator_layer import OperatorLayer
 from idgnn.models.saving import Saved
-from idgnn.models.settings import check_dropout
-
-HeteroAggregation = Literal["mean", "sum"]
-EdgeTypeSum = Literal["sum", "attention"]
 
 
 class HeteroIDGNN(Saved, nn.Module):
-    r"""An encoder of heterogeneous graphs: a linear layer for each node type, `num_layers` rounds of
-    :class:`idgnn.models.hetero.layer.HeteroLayer`, and a last linear layer.
+    r"""An encoder of heterogeneous graphs: a linear layer for each node type, `num_layers` rounds, and a last linear
+    layer. A round is a :class:`~idgnn.models.hetero.layer.FusedLayer` where messages are linear and edge types summed,
+    else an :class:`~idgnn.models.hetero.operator_layer.OperatorLayer`.
 
     A node type without features starts from a vector that is learned, the same for all of its nodes; one that is in
     `num_embeddings` has a learned vector for each node besides, which new nodes do not have.
@@ -36,27 +32,19 @@ class HeteroIDGNN(Saved, nn.Module):
     Args:
         metadata: The node types and edge types: `data.metadata()`.
         in_channels: The number of features of each node type; `None`, or left out: it has none.
-        hidden_channels: Width of the network.
-        out_channels: Width of the embeddings; `None` leaves the last linear layer out.
-        num_layers: Rounds of message passing. A color has to arrive: `num_layers` is at least the number of message
-            steps in the schema from the colored type to the type that is read.
-        identity: `"full"`: heterogeneous message passing (Algorithm 1). `"fast"`: closed-walk counts, over all edge
-            types, as features of all nodes. `"none"`: the plain GNN.
-        root: The node type that is colored: the edge types that start from it have second weights. `None`: all have.
-        aggr: How messages of one edge type are aggregated, `"mean"` or `"sum"`.
-        combine: How edge types are, by `"sum"` or `"attention"`.
-        residual: Whether a round adds to the states before it.
-        dropout: The share of states that is set to zero in training.
-        num_embeddings: The number of nodes of the types that have a learned vector for each node.
-        cycle_length: How many counts `"fast"` adds to the features.
-        cycle_scale: Their scale.
+        config: All other options.
+        edge_channels: The number of edge features of the edge types that have some, for `conv="gine"`.
+        encoders: For some node types a module that maps their columns, `data[kind].tf`, such as a `TensorFrame` of
+            pytorch-frame, to `[rows, hidden_channels]`, which is added to what the linear layer gives. Any object will
+            do of which `tf[ids]` are some rows. A network with encoders cannot be saved by itself.
 
     Example:
         >>> data = HeteroData()
         >>> data["user"].num_nodes, data["item"].x = 2, torch.randn(3, 4)
         >>> edges = torch.tensor([[0, 0, 1], [0, 1, 2]])
         >>> data["user", "buys", "item"].edge_index, data["item", "of", "user"].edge_index = edges, edges.flip(0)
-        >>> model = HeteroIDGNN.for_data(data, hidden_channels=8, out_channels=5, num_layers=3, root="user")
+        >>> config = HeteroConfig(hidden_channels=8, out_channels=5, num_layers=3, root="user")
+        >>> model = HeteroIDGNN.for_data(data, config)
         >>> model(data, queries="user").shape  # users under their own colors
         torch.Size([2, 5])
         >>> model(data, queries=(("item", [0, 1]), ("user", [0, 0]))).shape  # items when a user is colored
@@ -67,129 +55,84 @@ class HeteroIDGNN(Saved, nn.Module):
         self,
         metadata: tuple[Sequence[str], Sequence[Sequence[str]]],
         in_channels: Mapping[str, int | None],
-        hidden_channels: int,
-        out_channels: int | None,
-        num_layers: int = 4,
-        identity: Identity = "full",
-        *,
-        root: str | None = None,
-        aggr: HeteroAggregation = "mean",
-        combine: EdgeTypeSum = "sum",
-        residual: bool = True,
-        dropout: float = 0.0,
-        num_embeddings: Mapping[str, int] | None = None,
-        cycle_length: int = 8,
-        cycle_scale: CycleScale = "log",
+        config: HeteroConfig,
+        edge_channels: Mapping[EdgeType, int] | None = None,
+        encoders: Mapping[str, nn.Module] | None = None,
     ) -> None:
         super().__init__()
         node_types, edge_types = list(metadata[0]), [(str(a), str(b), str(c)) for a, b, c in metadata[1]]
-        self.schema = Schema(tuple(node_types), tuple(edge_types))
+        self.schema, self.config = Schema(tuple(node_types), tuple(edge_types)), config
         self.in_channels = {kind: width for kind, width in in_channels.items() if width}
-        self.num_embeddings = dict(num_embeddings or {})
-        self.settings = {
-            "metadata": [node_types, [list(kind) for kind in edge_types]],
-            "in_channels": self.in_channels,
-            "hidden_channels": hidden_channels,
-            "out_channels": out_channels,
-            "num_layers": num_layers,
-            "identity": identity,
-            "root": root,
-            "aggr": aggr,
-            "combine": combine,
-            "residual": residual,
-            "dropout": dropout,
-            "num_embeddings": self.num_embeddings,
-            "cycle_length": cycle_length,
-            "cycle_scale": cycle_scale,
-        }
-        for name, value, choices in (
-            ("identity", identity, get_args(Identity)),
-            ("aggr", aggr, get_args(HeteroAggregation)),
-            ("combine", combine, get_args(EdgeTypeSum)),
+        self.edge_channels = dict(edge_channels or {}) if config.conv == "gine" else {}
+        self.encoders = ModuleDict({kind: encoder for kind, encoder in (encoders or {}).items()})
+        for kind in (
+            *in_channels,
+            *(encoders or {}),
+            *config.num_embeddings,
+            *([] if config.root is None else [config.root]),
         ):
-            if value not in choices:
-                raise ValueError(f"{name} is {value!r}, expected one of {', '.join(map(repr, choices))}.")
-        check_num_layers(num_layers)
-        check_dropout(dropout)
-        check_scale(cycle_scale)
-        if cycle_scale == "standardized":
-            raise ValueError("cycle_scale is 'standardized', expected 'log', 'counts' or 'walk' here.")
-        check_whole(hidden_channels, "hidden_channels", "the width of the network")
-        check_whole(cycle_length, "cycle_length", "how many counts are added to the features")
-        for kind in (*in_channels, *self.num_embeddings, *([] if root is None else [root])):
             self.schema.check_type(kind, "the options")
-        self.num_layers, self.identity, self.root, self.aggr = num_layers, identity, root, aggr
-        self.attention = combine == "attention"
-        self.hidden_channels, self.out_channels = hidden_channels, out_channels
-        self.cycle_length: int = cycle_length
-        self.cycle_scale: CycleScale = cycle_scale
+        if strange := [kind for kind in self.edge_channels if kind not in edge_types]:
+            raise ValueError(f"edge_channels names {strange[0]}, which is none of the edge types {edge_types}.")
+        if config.conv == "gine" and not self.edge_channels:
+            raise ValueError("conv is 'gine', but no edge type has edge features. Use conv='gin', or set edge_attr.")
+        self.num_layers, self.identity = config.num_layers, config.identity
 
-        added = cycle_length if identity == "fast" else 0
+        width, full = config.hidden_channels, config.identity == "full"
+        added = config.cycle_length if config.identity == "fast" else 0
         widths = {kind: self.in_channels.get(kind, 0) + added for kind in node_types}
-        self.lin_in = ModuleDict({kind: nn.Linear(width, hidden_channels) for kind, width in widths.items() if width})
-        self.constant = nn.Parameter(torch.empty(len(node_types), hidden_channels))
-        self.embedding = ModuleDict(
-            {kind: nn.Embedding(size, hidden_channels) for kind, size in self.num_embeddings.items()}
-        )
-        second = tuple(e for e, kind in enumerate(edge_types) if root is None or kind[0] == root)
-        self.layers = nn.ModuleList(
-            HeteroLayer(
-                hidden_channels,
-                len(node_types),
-                len(edge_types),
-                second if identity == "full" else (),
-                self.attention,
-                residual,
-                dropout,
-            )
-            for _ in range(num_layers)
-        )
-        self.lin_out = nn.Identity() if out_channels is None else nn.Linear(hidden_channels, out_channels)
+        self.lin_in = ModuleDict({kind: nn.Linear(size, width) for kind, size in widths.items() if size})
+        self.constant = nn.Parameter(torch.empty(len(node_types), width))
+        self.embedding = ModuleDict({kind: nn.Embedding(size, width) for kind, size in config.num_embeddings.items()})
+        second = tuple(e for e, kind in enumerate(edge_types) if full and config.root in (None, kind[0]))
+
+        def layer() -> FusedLayer | OperatorLayer:
+            if config.fused:
+                return FusedLayer(config, len(node_types), len(edge_types), second)
+            return OperatorLayer(config, node_types, edge_types, second, self.edge_channels)
+
+        self.layers = nn.ModuleList(layer() for _ in range(config.num_layers))
+        self.lin_out = nn.Identity() if config.out_channels is None else nn.Linear(width, config.out_channels)
         nn.init.normal_(self.constant, std=0.1)
         for weight in self.embedding.parameters():
             nn.init.normal_(weight, std=0.1)
 
     @classmethod
-    def for_data(
-        cls,
-        data: HeteroData,
-        hidden_channels: int,
-        out_channels: int | None,
-        num_layers: int = 4,
-        identity: Identity = "full",
-        *,
-        root: str | None = None,
-        aggr: HeteroAggregation = "mean",
-        combine: EdgeTypeSum = "sum",
-        residual: bool = True,
-        dropout: float = 0.0,
-        num_embeddings: Mapping[str, int] | None = None,
-        cycle_length: int = 8,
-        cycle_scale: CycleScale = "log",
-    ) -> Self:
+    def for_data(cls, data: HeteroData, config: HeteroConfig, encoders: Mapping[str, nn.Module] | None = None) -> Self:
         """A network for the types and features of a graph."""
         widths = {kind: data[kind].x.size(-1) for kind in data.node_types if isinstance(data[kind].get("x"), Tensor)}
-        return cls(
-            data.metadata(),
-            widths,
-            hidden_channels,
-            out_channels,
-            num_layers,
-            identity,
-            root=root,
-            aggr=aggr,
-            combine=combine,
-            residual=residual,
-            dropout=dropout,
-            num_embeddings=num_embeddings,
-            cycle_length=cycle_length,
-            cycle_scale=cycle_scale,
-        )
+        edges = {
+            kind: data[kind].edge_attr.size(-1)
+            for kind in data.edge_types
+            if isinstance(data[kind].get("edge_attr"), Tensor) and data[kind].edge_attr.dim() == 2
+        }
+        return cls(data.metadata(), widths, config, edges, encoders)
 
     @property
-    def rounds(self) -> list[HeteroLayer]:
-        """The layers, one for each round."""
-        return [layer for layer in self.layers if isinstance(layer, HeteroLayer)]
+    def settings(self) -> dict[str, Any]:
+        """What it was made with, as it is saved."""
+        return {
+            "metadata": [list(self.schema.node_types), [list(kind) for kind in self.schema.edge_types]],
+            "in_channels": self.in_channels,
+            "config": self.config.as_dict(),
+            "edge_channels": [[list(kind), width] for kind, width in self.edge_channels.items()],
+            **({"encoders": self.encoders} if len(self.encoders) else {}),
+        }
+
+    @classmethod
+    def _made(cls, folder: Any, settings: dict[str, Any]) -> Self:
+        edges = {tuple(kind): width for kind, width in settings.get("edge_channels", [])}
+        try:
+            config = HeteroConfig(**settings["config"])
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{folder} does not fit this version of {cls.__name__}: {error!r}.") from None
+        return super()._made(folder, settings | {"config": config, "edge_channels": edges})
+
+    @property
+    def sums(self) -> bool:
+        """Whether rows may exchange messages: all operators sum them."""
+        first = self.layers[0]
+        return isinstance(first, FusedLayer) or all(each.sums for each in cast(OperatorLayer, first).operators)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -199,7 +142,7 @@ class HeteroIDGNN(Saved, nn.Module):
     @property
     def embedding_channels(self) -> int:
         """Width of what is returned for a node."""
-        return self.hidden_channels if self.out_channels is None else self.out_channels
+        return self.config.hidden_channels if self.config.out_channels is None else self.config.out_channels
 
     @property
     def pair_channels(self) -> int:
@@ -214,7 +157,7 @@ class HeteroIDGNN(Saved, nn.Module):
                 f"{list(typed.schema.edge_types)}, but the network was made for {list(self.schema.node_types)} and "
                 f"{list(self.schema.edge_types)}, in this order."
             )
-        for kind, size in self.num_embeddings.items():
+        for kind, size in self.config.num_embeddings.items():
             if typed.size[kind] > size:
                 raise ValueError(
                     f"the graph has {typed.size[kind]} nodes of {kind!r}, but the network has a learned vector for "
@@ -264,7 +207,7 @@ class HeteroIDGNN(Saved, nn.Module):
         """Embeds what :meth:`prepare` made ready."""
         h = self.start(ready.starts)
         for layer, round_ in zip(self.layers, ready.schedule.rounds, strict=True):
-            h = layer(h, round_, ready.weight)
+            h = layer(h, round_, ready.edges)
         h = self.lin_out(h).index_select(0, ready.schedule.answer)
         if ready.read is None:
             return h
@@ -279,6 +222,8 @@ class HeteroIDGNN(Saved, nn.Module):
             h = self.constant[number].expand(start.ids.numel(), -1)
             if start.x is not None:
                 h = h + self.lin_in[start.kind](start.x)
+            if start.frame is not None:
+                h = h + self.encoders[start.kind](start.frame)
             if start.kind in self.embedding:
                 h = h + self.embedding[start.kind](start.ids)
             parts.append(h)

@@ -11,15 +11,17 @@ from torch_geometric.data import HeteroData
 
 from idgnn.identity.adjacency import IndexedGraph, distinct
 from idgnn.identity.checks import check_dtype
-from idgnn.identity.cone import ChangedEdges, Cone, cones, join
+from idgnn.identity.cone import ChangedEdges, Cone, cones, join, warn_unreached
 from idgnn.identity.cost import check_room
 from idgnn.identity.cycle_features import cycle_features
+from idgnn.identity.hetero.edge_rounds import EdgeRoundSchedule, edge_round_schedule
 from idgnn.identity.hetero.forward import ForwardSearch
 from idgnn.identity.hetero.graph import typed_queries
 from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec, as_typed_queries
-from idgnn.identity.hetero.schedule import TypedSchedule, Way, typed_schedule
-from idgnn.identity.hetero.types import TypedGraph
+from idgnn.identity.hetero.schedule import TypedSchedule, typed_schedule
+from idgnn.identity.hetero.types import EdgeType, TypedGraph
 from idgnn.identity.queries import Queries
+from idgnn.identity.schedule import Schedule
 from idgnn.identity.schedule_builder import make_schedule, plain_schedule
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class Start:
     kind: str
     ids: Tensor  # [rows]
     x: Tensor | None  # [rows, features]
+    frame: Any = None  # the columns of these rows, for an encoder of the user's
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,9 @@ class HeteroPrepared:
     """What a :class:`idgnn.HeteroIDGNN` runs on to answer some queries."""
 
     starts: tuple[Start, ...]
-    weight: Tensor | None  # of the messages over each edge of all types
-    schedule: TypedSchedule
+    edges: Tensor | tuple[tuple[Tensor | None, Tensor | None], ...] | None
+    """Weights of the messages over each edge of all types, or weights and features of the edges of each type."""
+    schedule: TypedSchedule | EdgeRoundSchedule
     read: Queries | None  # which of the answers are put together, where nothing is colored
 
     def to(self, device: torch.device | str) -> HeteroPrepared:
@@ -61,14 +65,20 @@ class HeteroIndex:
     def __init__(self, model: HeteroIDGNN, data: HeteroData) -> None:
         self.typed = TypedGraph.of_data(data)
         model.check_types(self.typed)
-        self.num_layers, self.identity, self.sums = model.num_layers, model.identity, not model.attention
-        self.root = model.root
+        self.num_layers, self.identity, self.root = model.num_layers, model.identity, model.config.root
+        self.fused, self.sums = model.config.fused, model.sums
         self.graph = IndexedGraph(self.typed.edge_index, self.typed.total)
-        self.weight = None if model.aggr == "sum" else _means(self.typed, model.dtype)
+        linear_mean = model.config.conv == "linear" and model.config.aggr == "mean"
+        weight = _means(self.typed, model.dtype) if linear_mean else None
+        self.edges = weight if self.fused else _by_edge_type(model, data, self.typed, weight)
         self.x = {kind: _features(model, data, kind) for kind in data.node_types}
+        # A name such as "items" is kept under another one by the dictionary of modules, but for keys().
+        self.frames = {str(kind): _frame(data, str(kind)) for kind in model.encoders.keys()}  # noqa: SIM118
         self._searches: dict[str, ForwardSearch] = {}  # by the type that is read
         if self.identity == "fast":
-            counts = cycle_features(self.typed.edge_index, self.typed.total, model.cycle_length, model.cycle_scale)
+            counts = cycle_features(
+                self.typed.edge_index, self.typed.total, model.config.cycle_length, model.config.cycle_scale
+            )
             parts = counts.to(model.dtype).split(list(self.typed.num_nodes))
             for kind, part in zip(self.typed.schema.node_types, parts, strict=True):
                 x = self.x[kind]
@@ -98,6 +108,7 @@ class HeteroIndex:
         joined, read = asked.joined(self.typed), None
         if self.identity == "full":
             cone, changed = self.rows(joined, asked.read)
+            warn_unreached(int((~cone.find(joined)[1]).sum()), joined.node.numel(), self.num_layers, stacklevel=4)
             schedule = make_schedule(
                 self.graph,
                 joined,
@@ -113,8 +124,15 @@ class HeteroIndex:
             node, color = place.split(joined.node.numel())
             read = Queries(node, node if asked.own else color)
             schedule = plain_schedule(self.graph, nodes, self.num_layers)
-        rounds = typed_schedule(schedule, self.graph, self.typed, self.way(gradients))
-        return HeteroPrepared(self.starts(rounds), self.weight, rounds, read)
+        return self.ready(schedule, read, gradients)
+
+    def ready(self, schedule: Schedule, read: Queries | None = None, gradients: bool = True) -> HeteroPrepared:
+        """What the network runs on, from a schedule of all types as one graph, made without gradients or with them."""
+        if self.fused:
+            rounds = typed_schedule(schedule, self.graph, self.typed, gradients)
+        else:
+            rounds = edge_round_schedule(schedule, self.typed, gradients)
+        return HeteroPrepared(self.starts(rounds), self.edges, rounds, read)
 
     def rows(self, asked: Queries, read: str) -> tuple[Cone, ChangedEdges | None]:
         """The rows of the queries and, if they are found on the way, the changed edges between them."""
@@ -125,29 +143,31 @@ class HeteroIndex:
                 return self._searches[read].run(asked)
         return join(cones(self.graph, self.num_layers, asked)), None
 
-    def way(self, gradients: bool) -> Way:
-        """How messages are arranged for the layers of the network."""
-        return Way(gradients, map_sources=self.sums)
-
-    def starts(self, rounds: TypedSchedule) -> tuple[Start, ...]:
+    def starts(self, rounds: TypedSchedule | EdgeRoundSchedule) -> tuple[Start, ...]:
         """The features of the rows that a schedule starts from, type by type."""
         found = []
         for (number, _), nodes in zip(rounds.segments, rounds.node.split([n for _, n in rounds.segments]), strict=True):
             kind = self.typed.schema.node_types[number]
-            ids, x = nodes - self.typed.first[kind], self.x[kind]
-            found.append(Start(kind, ids, None if x is None else x.index_select(0, ids)))
+            found.append(self.start(kind, nodes - self.typed.first[kind]))
         return tuple(found)
+
+    def start(self, kind: str, ids: Tensor) -> Start:
+        """The features of some nodes of a type."""
+        x, frame = self.x[kind], self.frames.get(kind)
+        return Start(kind, ids, None if x is None else x.index_select(0, ids), None if frame is None else frame[ids])
 
 
 def moved(value: Any, device: torch.device) -> Any:
-    """A frozen dataclass, or a tuple of such, with its tensors on another device."""
+    """A frozen dataclass, or a tuple or dictionary of such, with its tensors on another device."""
     if isinstance(value, Tensor):
         return value.to(device, non_blocking=True)
     if isinstance(value, tuple):
         return tuple(moved(part, device) for part in value)
+    if isinstance(value, dict):
+        return {key: moved(part, device) for key, part in value.items()}
     fields = getattr(value, "__dataclass_fields__", None)
     if fields is None:
-        return value
+        return value.to(device) if hasattr(value, "to") else value  # a frame of columns
     return type(value)(**{name: moved(getattr(value, name), device) for name in fields})
 
 
@@ -156,6 +176,37 @@ def _means(typed: TypedGraph, dtype: torch.dtype) -> Tensor:
     key = typed.edge_type * typed.total + typed.edge_index[1]
     _, place, count = torch.unique(key, return_inverse=True, return_counts=True)
     return torch.cat([count.index_select(0, place), count.new_ones(1)]).to(dtype).reciprocal()
+
+
+def _by_edge_type(
+    model: HeteroIDGNN, data: HeteroData, typed: TypedGraph, weight: Tensor | None
+) -> tuple[tuple[Tensor | None, Tensor | None], ...]:
+    """Weights `[edges]` and features `[edges, edge_channels]` of the edges of each type, where there are any."""
+    found = []
+    for kind, count in zip(typed.schema.edge_types, typed.num_edges, strict=True):
+        first = typed.first_edges[kind]
+        mine = None if weight is None else weight[first : first + count]
+        found.append((mine, _edge_features(model, data, kind)))
+    return tuple(found)
+
+
+def _edge_features(model: HeteroIDGNN, data: HeteroData, kind: EdgeType) -> Tensor | None:
+    width, given = model.edge_channels.get(kind), data[kind].get("edge_attr")
+    if width is None:
+        return None
+    if not isinstance(given, Tensor) or given.dim() != 2 or given.size(1) != width:
+        shape = list(given.shape) if isinstance(given, Tensor) else type(given).__name__
+        raise ValueError(f"edge_attr of {kind} is {shape}, expected [num_edges, {width}], as the network was made for.")
+    check_dtype(given, f"edge_attr of {kind}", model.dtype, "model")
+    return given
+
+
+def _frame(data: HeteroData, kind: str) -> Any:
+    """The columns of a node type that has an encoder of its own."""
+    frame = data[kind].get("tf")
+    if frame is None:
+        raise ValueError(f"the network has an encoder for {kind!r}, but data[{kind!r}] has no tf, a frame of columns.")
+    return frame
 
 
 def _features(model: HeteroIDGNN, data: HeteroData, kind: str) -> Tensor | None:

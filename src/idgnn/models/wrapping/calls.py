@@ -109,6 +109,7 @@ class Frame:
     recording: Captured | None = None  # where its arguments of `propagate` are recorded
     captured: Captured | None = None  # what its colored rows send
     own: Tensor | None = None  # the states that its rows bring to their own update
+    updated: ColoredRows | None = None  # those whose update is colored, if updates are
     num_targets: int | None = None  # rows of its output that are kept, the first ones; `None`: all
     call: Any = None
     num_propagate: int = 0

@@ -87,7 +87,9 @@ class ColorMap(nn.Module):
         """
         if second is not None:
             if self.second is None:
-                raise ValueError("two colors are given to a module with one. Make it with identity_aware(..., colors=2).")
+                raise ValueError(
+                    "two colors are given to a module with one. Make it with identity_aware(..., colors=2)."
+                )
             return by_color(second, self.second(h), self(h), dim)
         if not h.is_floating_point():
             raise ValueError(

@@ -14,6 +14,7 @@ from torch_geometric.data import HeteroData
 
 from idgnn.identity.hetero.graph import HeteroIdentityGraph, TypedRows
 from idgnn.identity.hetero.types import EdgeType, TypedGraph, check_hetero_graph
+from idgnn.models.wrapping.hetero_trim import TypedTrim
 
 Types = Mapping[Any, Tensor]  # by node type, or by edge type
 
@@ -72,7 +73,8 @@ class HeteroCall:
         def edges(kind: EdgeType, name: str, value: Any) -> Any:
             if not isinstance(value, Tensor):
                 return value
-            if value is not self.edge_index.get(kind):
+            # Those of a HeteroData that came from another process are copies.
+            if value is not self.edge_index.get(kind) and name != "edge_index":
                 return edge(kind, name, value)
             if kind not in found:
                 found[kind] = edge(kind, "edge_index", value)
@@ -134,6 +136,12 @@ class TypedPlan:
     num_edges: Mapping[EdgeType, int]  # of the original graph
     read: str
     answer: Tensor  # [queries] rows of the type that is read
+    trim: TypedTrim | None = None  # which rows and edges each round takes; `None`: all of them
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of rows of the type that is read that a colored run returns."""
+        return self.node[self.read].numel() if self.trim is None else self.trim.num_targets[-1][self.read]
 
     @staticmethod
     def of_rows(rows: TypedRows, typed: TypedGraph) -> TypedPlan:

@@ -13,7 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from idgnn.identity.hetero.types import EdgeType
 from idgnn.models.wrapping.calls import Calls, ColoredRows, Context, is_edges
+from idgnn.models.wrapping.hetero_trim import TypedTrim
 from idgnn.models.wrapping.storage import StorageDict
 
 
@@ -22,6 +24,9 @@ class TypedContext:
     """What is colored for the layers that are given the edges of one type."""
 
     context: Context | None  # `None` if no row of the source type is colored
+    colored: Mapping[str, ColoredRows | None]  # of each node type
+    kind: EdgeType  # of the edges
+    trim: TypedTrim | None  # `None`: all rows in all rounds
     plain_row: Mapping[str, Tensor]  # of each node type, the rows that are the original graph itself
 
 

@@ -8,6 +8,8 @@ real run, on the plain states, what its messages read from sources is replaced b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,15 +17,19 @@ from torch import Tensor, nn
 from torch_geometric.nn import HANConv, HGTConv, MessagePassing
 from torch_geometric.nn.module_dict import ModuleDict
 
-from idgnn.models.wrapping.calls import Captured, CapturedError, Frame
+from idgnn.models.wrapping.calls import Captured, CapturedError, ColoredRows, Frame, is_edges
 from idgnn.models.wrapping.color_map import ColorMap
 from idgnn.models.wrapping.hetero_calls import HeteroCalls, TypedContext
+from idgnn.models.wrapping.hetero_trim import TypedTrim
 from idgnn.models.wrapping.hooks import InstalledHooks, LayerHooks
-from idgnn.models.wrapping.layer_call import sent_names
+from idgnn.models.wrapping.layer_call import LayerCall, sent_names
+from idgnn.models.wrapping.update_map import with_update
 
 
 class EdgeTypeHooks(LayerHooks):
     """Colors a layer that is called for one edge type at a time."""
+
+    calls: HeteroCalls
 
     def before_forward(self, layer: MessagePassing, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Gives the color map its width at the first call, whether colored or not; then as ever."""
@@ -31,7 +37,58 @@ class EdgeTypeHooks(LayerHooks):
             x = kwargs.get("x", args[0] if args else None)
             source = x[0] if isinstance(x, (tuple, list)) else x
             set_width(self.color, source)
-        return super().before_forward(layer, args, kwargs)
+        typed = next((found for each in (*args, *kwargs.values()) if (found := self.calls.typed(each))), None)
+        if typed is not None and typed.trim is not None:
+            return self._trimmed_round(layer, LayerCall.of(layer, args, kwargs), typed, typed.trim)
+        changed = super().before_forward(layer, args, kwargs)
+        if self.color.update is not None:
+            frame, x = self.calls.frames[-1], LayerCall.of(layer, args, kwargs).x
+            frame.own = x[1] if isinstance(x, (tuple, list)) else x
+            if typed is not None:  # else the model has made one graph of all types
+                frame.updated = typed.colored[typed.kind[2]]
+        return changed
+
+    def _trimmed_round(self, layer: MessagePassing, call: LayerCall, typed: TypedContext, trim: TypedTrim) -> Any:
+        """The arguments for the rows and edges that matter in the round of this layer, colored sources mapped."""
+        frame, k = Frame(layer), trim.rounds[self.name] - 1
+        self.calls.frames.append(frame)
+        source, target = call.x if isinstance(call.x, (tuple, list)) else (call.x, call.x)
+        count, num_edges = trim.num_targets[k][typed.kind[2]], trim.num_edges[k][typed.kind]
+        if target.size(0) < count:
+            raise ValueError(f"{type(layer).__name__} was given {target.size(0)} rows, expected {count}.")
+        frame.own = target = target[:count]
+        frame.updated = _first(typed.colored[typed.kind[2]], count)
+        rows = None if typed.context is None else _first(typed.context.rows, source.size(0))
+        if rows is not None:
+            source = rows.replace(source, self.color(source.index_select(0, rows.index)), 0)
+        given = {value.size(1) for value in call.values if is_edges(value)}
+
+        def change(i: int, _: str) -> Any:
+            value = call.values[i]
+            if i == call.key:
+                return source, target
+            if is_edges(value):
+                return value[:, :num_edges]
+            per_edge = isinstance(value, Tensor) and value.dim() and value.size(0) in given
+            return value[:num_edges] if per_edge else value
+
+        return call.map(change).inputs
+
+    def after_forward(self, layer: MessagePassing, args: Any, output: Any) -> Any:
+        """Gives the map of the update its widths at the first call, whether colored or not; then as ever."""
+        frame, update = self.calls.frame(layer), self.color.update
+        out = output[0] if isinstance(output, tuple) else output
+        if frame is not None and update is not None and isinstance(out, Tensor) and frame.own is not None:
+            update.set_shape((out.size(-1), frame.own.size(-1)), out.device, update.weight.dtype)
+        return super().after_forward(layer, args, output)
+
+
+@dataclass
+class _TypedFrame(Frame):
+    """One running call of a layer of all types."""
+
+    states: dict[str, Tensor] = field(default_factory=dict)
+    colored: Mapping[str, ColoredRows | None] = field(default_factory=dict)
 
 
 class AllTypesHooks(InstalledHooks):
@@ -59,9 +116,9 @@ class AllTypesHooks(InstalledHooks):
 
     def before_forward(self, layer: MessagePassing, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Runs the layer on colored states first, if there are any."""
-        frame = Frame(layer)
-        self.calls.frames.append(frame)
         x_dict, edge_index_dict = _dicts(layer, args, kwargs)
+        frame = _TypedFrame(layer, states=x_dict)
+        self.calls.frames.append(frame)
         for kind, color in self.colors.items():
             if isinstance(color, ColorMap) and color.channels is None:
                 set_width(color, x_dict.get(kind))
@@ -72,6 +129,7 @@ class AllTypesHooks(InstalledHooks):
             return
         frame.call = _weighted(layer, x_dict, edge_index_dict, found)
         colored = dict(x_dict)
+        frame.colored = next(typed for typed in found.values() if typed is not None).colored
         for (source, _, _), typed in found.items():
             if typed is not None and typed.context is not None and colored[source] is x_dict[source]:
                 rows, x = typed.context.rows, x_dict[source]
@@ -89,10 +147,30 @@ class AllTypesHooks(InstalledHooks):
         finally:
             self.calls.frames.pop()
 
-    def after_forward(self, layer: MessagePassing, args: Any, output: Any) -> None:
-        """Called at the end of every call, also of one that failed."""
-        if self.calls.frame(layer) is not None:
-            self.calls.frames.pop()
+    def after_forward(self, layer: MessagePassing, args: tuple[Any, ...], output: Any) -> Any:
+        """Called at the end of every call, also of one that failed; then there is no output."""
+        frame = self.calls.frame(layer)
+        if frame is None:
+            return None
+        self.calls.frames.pop()
+        outs = output[0] if isinstance(output, tuple) else output
+        updates = [color.update for color in self.colors.values() if isinstance(color, ColorMap)]
+        if (
+            all(update is None for update in updates)
+            or not isinstance(outs, dict)
+            or not isinstance(frame, _TypedFrame)
+        ):
+            return None
+        outs = dict(outs)
+        for key, color in self.colors.items():
+            kind = str(key)
+            update, x, out = getattr(color, "update", None), frame.states.get(kind), outs.get(kind)
+            if update is None or x is None or out is None:
+                continue
+            update.set_shape((out.size(-1), x.size(-1)), out.device, update.weight.dtype)
+            if (rows := frame.colored.get(kind)) is not None:
+                outs[kind] = with_update(layer, [update], x, rows, 0, out)
+        return (outs, *output[1:]) if isinstance(output, tuple) else outs
 
     def before_propagate(self, layer: MessagePassing, inputs: tuple[Any, Any, dict[str, Any]]) -> Any:
         """Records the arguments of `propagate`, or replaces what it reads from sources."""
@@ -118,6 +196,12 @@ class AllTypesHooks(InstalledHooks):
         return None if frame is None or not frame.call else (args[0].index_select(1, frame.call.pop(0)),)
 
 
+def _first(rows: ColoredRows | None, total: int) -> ColoredRows | None:
+    """The colored ones among the first rows."""
+    index = None if rows is None else rows.index[rows.index < total]
+    return None if index is None or not index.numel() else ColoredRows(index, total)
+
+
 def set_width(color: ColorMap, source: Any) -> None:
     """Gives a color map the width of the states that its layer is called with."""
     if isinstance(source, Tensor) and source.is_floating_point():
@@ -125,12 +209,12 @@ def set_width(color: ColorMap, source: Any) -> None:
         color.set_channels(source.size(-1), source.device, source.dtype if follow else color.delta.dtype)
 
 
-def source_types(layer: MessagePassing) -> list[str] | None:
-    """The node types that a layer of all types sends messages from; `None` if it is none."""
+def end_types(layer: MessagePassing) -> tuple[list[str] | None, set[str]]:
+    """The node types that a layer of all types sends messages from, `None` if it is none, and those that it reaches."""
     edge_types = layer.metadata[1] if isinstance(layer, HANConv) else getattr(layer, "edge_types", None)
     if not isinstance(edge_types, list) or not all(isinstance(kind, tuple) for kind in edge_types):
-        return None
-    return sorted({source for source, _, _ in edge_types})
+        return None, set()
+    return sorted({source for source, _, _ in edge_types}), {target for _, _, target in edge_types}
 
 
 def _dicts(layer: MessagePassing, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict, dict]:

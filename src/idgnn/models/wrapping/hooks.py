@@ -89,7 +89,7 @@ class LayerHooks(InstalledHooks):
             return (call.with_x((source, target)) if fewer else call).inputs
         rows.check(source, dim)
         frame.rows, sent = rows, self.color(source.index_select(dim, rows.index), rows.second, dim)
-        frame.own = target if isinstance(target, Tensor) else source
+        frame.own, frame.updated = target if isinstance(target, Tensor) else source, rows
         if fewer or self.route.kind == "pairs" or isinstance(call.x, tuple):
             return call.with_x((rows.replace(source, sent, dim), target)).inputs
         frame.call = call, sent
@@ -110,10 +110,10 @@ class LayerHooks(InstalledHooks):
             )
         if output is not None and frame.num_targets is not None:
             output = _first_rows(output, layer.node_dim, frame.num_targets)
-        if not colored or self.color.update is None:
+        if output is None or frame.updated is None or self.color.update is None:
             return output
-        assert frame.rows is not None and frame.own is not None
-        return with_update(layer, self.color.updates, frame.own, frame.rows, layer.node_dim, output)
+        assert frame.own is not None
+        return with_update(layer, self.color.updates, frame.own, frame.updated, layer.node_dim, output)
 
     def _trimmed(self, call: LayerCall, trim: Trim) -> tuple[LayerCall, ColoredRows | None, int]:
         """One round with the edges that matter in it, the first ones; its colored sources, and how many targets."""

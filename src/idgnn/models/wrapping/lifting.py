@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from idgnn.identity.identity_graph import IdentityGraph
+from idgnn.models.inputs import check_identity_graph, original_edges
 from idgnn.models.wrapping.arguments import ModelCall
 from idgnn.models.wrapping.plan import Plan
 from idgnn.models.wrapping.roles import NAMED, Roles
@@ -21,8 +20,10 @@ def lift(call: ModelCall, plan: Plan, roles: Roles, x: Tensor | None = None) -> 
     """The same call on the rows and edges of a plan; `x`, if given, holds the states of its rows.
 
     Example:
+        >>> import torch
         >>> from idgnn.identity.identity_graph import identity_graph
         >>> from idgnn.models.wrapping.plan import whole_plan
+        >>> from torch_geometric.data import Data
         >>> from torch_geometric.nn import SAGEConv
         >>> x, edge_index = torch.tensor([[1.0], [2.0]]), torch.tensor([[0, 1], [1, 0]])
         >>> graph = identity_graph(Data(x=x, edge_index=edge_index), num_layers=1)
@@ -64,8 +65,7 @@ def lift(call: ModelCall, plan: Plan, roles: Roles, x: Tensor | None = None) -> 
 def original_call(call: ModelCall, graph: IdentityGraph, roles: Roles) -> ModelCall:
     """A call with an identity graph as one on the graph it was built from. Features, edges and everything else may be
     given per node and edge of the original graph, or per row and edge of the identity graph."""
-    if not isinstance(graph, Data) or "query_row" not in graph:
-        raise ValueError(f"graph is a {type(graph).__name__}, expected what idgnn.identity_graph returns.")
+    check_identity_graph(graph)
     nodes, edges, rows, row_edges = (
         graph.plain_row.numel(),
         graph.plain_edge.numel(),
@@ -78,14 +78,7 @@ def original_call(call: ModelCall, graph: IdentityGraph, roles: Roles) -> ModelC
             f"graph was built from {nodes} nodes and {edges} edges, but x and edge_index have {given[0]} and "
             f"{given[1]}. Pass the x and edge_index that it was built from, or its own."
         )
-    original = graph.node[graph.edge_index[:, graph.plain_edge]]
-    if call.edge_index is not graph.edge_index and not any(
-        torch.equal(call.edge_index.to(known), known) for known in (original, graph.edge_index)
-    ):
-        raise ValueError(
-            "edge_index is not that of the graph from which the identity graph was built. Pass that one, or "
-            "graph.edge_index, or build the identity graph of these edges."
-        )
+    original = original_edges(graph, call.edge_index)
 
     def change(name: str, value: Any) -> Any:
         if value is call.edge_index:

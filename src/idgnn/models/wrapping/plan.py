@@ -95,8 +95,7 @@ def trimmed_plan(graph: IdentityGraph, num_layers: int, rounds: Rounds, least_pa
     if colored.numel():
         colors = graph.colored.index_select(0, row)
         by_round = [
-            ColoredRows.some(colored[:c], n, colors) if c else None
-            for c, n in zip(num_colored, sources, strict=True)
+            ColoredRows.some(colored[:c], n, colors) if c else None for c, n in zip(num_colored, sources, strict=True)
         ]
         trim = Trim(dict(rounds), tuple(by_round), tuple(num_rows[-2::-1]), tuple(num_edges[::-1]), least_part)
         context = Context(ColoredRows.some(colored, row.numel(), colors), trim)

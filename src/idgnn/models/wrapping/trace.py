@@ -38,6 +38,7 @@ class Trace:
     propagate_outside_forward: list[str]  # layers whose `propagate` was called from outside of their `forward`
     own: list[str]  # operations outside of all layers that sent states along edges
     rounds: dict[str, int] | None  # of a chain of layers, the round that each of them is; `None` if it is none
+    once: dict[str, int] | None  # the round of each layer that was called; `None` if one was called twice
 
 
 # What sends states along edges when its index comes from them, and what does so when one factor is an adjacency matrix.
@@ -91,6 +92,9 @@ def trace(
         [watch.name for watch in watches if watch.outside],
         depths.own,
         {watch.name: watch.rounds[0] for watch in watches} if chain else None,
+        {watch.name: watch.rounds[0] for watch in watches if watch.rounds}
+        if all(len(watch.rounds) < 2 for watch in watches)
+        else None,
     )
 
 
