@@ -20,12 +20,12 @@ def in_two(function: Callable[[Processes], Any], folder: Path) -> list[Any]:
     for child in children:
         child.start()
     for child in children:
-        child.join(60)
+        child.join(180)  # they share two cores with other tests
     codes = [child.exitcode for child in children]  # None of one that hangs
     for child in children:
         child.kill()
     error = folder / "error"
-    assert codes == [0, 0], error.read_text() if error.exists() else f"exit codes {codes} after a minute"
+    assert codes == [0, 0], error.read_text() if error.exists() else f"exit codes {codes} after three minutes"
     return [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(2)]
 
 
