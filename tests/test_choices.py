@@ -9,13 +9,28 @@ import numpy as np
 import pytest
 import torch
 
-from idgnn import IDGNN, AddCycleCounts, IdentityConv, ModelSettings
-from idgnn.choices import TASK_LEVEL, Aggregation, ConvName, CycleScale, EdgeInput, Identity, Level, TaskName
+from idgnn import IDGNN, AddCycleCounts, FileSource, IdentityConv, ModelSettings, TaskSettings, TrainOptions
+from idgnn.choices import (
+    TASK_LEVEL,
+    TASK_METRICS,
+    Aggregation,
+    ConvName,
+    CycleScale,
+    EdgeInput,
+    Identity,
+    Level,
+    MetricName,
+    TaskName,
+)
+from idgnn.graphs.sources import Selection
 from idgnn.identity.cycle_features import cycle_features
 from idgnn.layers.identity_conv import OPERATORS
 from idgnn.models.predictor import make_predictor
 from idgnn.models.settings import EncoderConfig, LayerOptions
+from idgnn.tasks.link_prediction import LinkObjective
+from idgnn.tasks.objective import Binary, Classes, Quantity
 from idgnn.tasks.problem import TASKS
+from idgnn.tasks.quantities import Quantities
 
 
 def defaults(kind: type) -> dict[str, object]:
@@ -76,6 +91,39 @@ def test_tasks_are_those_with_a_definition():
     assert names == set(TASKS) == set(TASK_LEVEL)
 
 
+def test_metrics_are_those_of_the_objectives():
+    binary, classes = set(Binary.metrics), set(Classes.metrics)
+    for name, metrics in TASK_METRICS.items():
+        kind = name.split("-")[-1]
+        if name == "link-prediction":
+            assert set(metrics) == set(LinkObjective.metrics)
+        elif kind in ("regression", "counting"):
+            assert set(metrics) == set(Quantity.metrics) == set(Quantities.metrics)
+        else:
+            assert set(metrics) == binary | classes
+    assert {each for metrics in TASK_METRICS.values() for each in metrics} == set(get_args(MetricName))
+    with pytest.raises(ValueError, match="metric is 'mae', but link-prediction is measured by roc_auc"):
+        TaskSettings(name="link-prediction", metric="mae")
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "sentence"),
+    [
+        (ModelSettings, {"symmetric": "yes"}, "symmetric is 'yes', expected True or False"),
+        (ModelSettings, {"symmetric": 1}, "symmetric is 1, expected True or False"),
+        (TrainOptions, {"compile": "no"}, "compile is 'no', expected True or False"),
+        (TrainOptions, {"device": 0}, "device is 0, expected a text"),
+        (FileSource, {"edges": "e.csv", "directed": "no"}, "directed is 'no', expected True or False"),
+        (FileSource, {"edges": "e.csv", "label": 3}, "label is 3, expected a text"),
+        (TaskSettings, {"name": "link-prediction", "metric": "auc"}, "metric is 'auc', expected one of accuracy"),
+        (Selection, {"min_nodes": "3"}, "min_nodes is '3', expected a whole number"),
+    ],
+)
+def test_values_of_another_type_are_refused(kind, given, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        kind(**given)
+
+
 def test_edge_inputs_are_arguments_of_a_network():
     assert set(get_args(EdgeInput)) < set(inspect.signature(IDGNN.forward).parameters)
 
@@ -90,7 +138,7 @@ def test_options_of_idgnn_are_the_fields_of_its_config():
 
 def test_every_option_reaches_the_config_and_the_network_again():
     given = {
-        "in_channels": 3,
+        "in_channels": 1,
         "hidden_channels": 8,
         "out_channels": 2,
         "num_layers": 2,
@@ -110,6 +158,7 @@ def test_every_option_reaches_the_config_and_the_network_again():
         "aggr": "mean",
         "heads": 2,
         "edge_dim": 5,
+        "num_embeddings": 6,
     }
     same = [name for name, value in defaults(EncoderConfig).items() if given[name] == value]
     assert same == ["colors"]  # another number is for the full version alone

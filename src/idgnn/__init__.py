@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from idgnn.models.idgnn import IDGNN
     from idgnn.models.settings import ModelSettings
     from idgnn.tasks.task_settings import TaskSettings
+    from idgnn.training.automatic import choose_settings
     from idgnn.training.root_loader import RootLoader
     from idgnn.training.run_settings import TrainOptions
     from idgnn.training.train import train
@@ -51,6 +52,7 @@ _MODULE_OF = {
     "TaskSettings": "idgnn.tasks.task_settings",
     "ToIdentityGraph": "idgnn.identity.identity_graph",
     "TrainOptions": "idgnn.training.run_settings",
+    "choose_settings": "idgnn.training.automatic",
     "cycle_counts": "idgnn.identity.cycle_counts",
     "identity_aware": "idgnn.models.identity_aware",
     "identity_cost": "idgnn.identity.cost",
@@ -82,6 +84,7 @@ __all__ = [
     "ToIdentityGraph",
     "TrainOptions",
     "__version__",
+    "choose_settings",
     "cycle_counts",
     "identity_aware",
     "identity_cost",

@@ -6,6 +6,7 @@ Every list of names stands here once: signatures, the command line and error mes
 from __future__ import annotations
 
 import math
+from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 ConvName = Literal["gcn", "sage", "gat", "gin", "gine"]
@@ -41,6 +42,10 @@ PairHeadName = Literal["mlp", "paper"]
 
 Level = Literal["node", "pair", "graph"]
 """What a prediction is about."""
+
+FeatureName = Literal["constant", "degree", "onehot", "embedding", "counts", "auto"]
+"""What nodes without features are given: the number 1, logarithms of their degrees, a number of their own as a one-hot
+code or as a learned vector, logarithms of closed-walk counts, or what suits the graphs and the task."""
 
 NodePattern = Literal[
     "cycle3",
@@ -108,13 +113,34 @@ Protocol = Literal["text", "released", "recommended"]
 `recommended` has the settings that we would use ourselves."""
 
 
+TASK_METRICS: dict[TaskName, tuple[MetricName, ...]] = {
+    name: ("mae",)
+    if name.endswith(("regression", "counting"))
+    else ("roc_auc", "average_precision", "accuracy", "mrr", "hits@1", "hits@10", "hits@50")
+    if name == "link-prediction"
+    else ("accuracy", "macro_f1", "balanced_accuracy", "roc_auc", "average_precision")
+    for name in TASK_LEVEL
+}
+"""The metrics that a task may be judged by; of a classification the last two if there are two classes."""
+
+
 def check_choices(settings: Any) -> None:
-    """Refuses a value that is none of those that the `Literal` of its field names."""
+    """Refuses a value that is none of those that the `Literal` of its field names, or of another type than its field.
+
+    Numbers are left to :func:`check_counts` and :func:`check_numbers`.
+    """
     for name, kind in get_type_hints(type(settings)).items():
-        if get_origin(kind) is Literal and getattr(settings, name) not in get_args(kind):
-            raise ValueError(
-                f"{name} is {getattr(settings, name)!r}, expected one of {', '.join(map(str, get_args(kind)))}."
-            )
+        value, kinds = getattr(settings, name), get_args(kind)
+        if get_origin(kind) is not Literal and NoneType in kinds:
+            if value is None:
+                continue
+            kind = next(each for each in kinds if each is not NoneType)
+        if get_origin(kind) is Literal and value not in get_args(kind):
+            raise ValueError(f"{name} is {value!r}, expected one of {', '.join(map(str, get_args(kind)))}.")
+        if kind is bool and not isinstance(value, bool):
+            raise ValueError(f"{name} is {value!r}, expected True or False.")
+        if kind is str and not isinstance(value, str):
+            raise ValueError(f"{name} is {value!r}, expected a text.")
 
 
 def check_num_colors(colors: int, identity: Identity = "full") -> None:

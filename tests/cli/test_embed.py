@@ -9,6 +9,7 @@ import time
 
 import networkx as nx
 import numpy as np
+import psutil
 import pytest
 
 from idgnn.cli.main import main
@@ -103,3 +104,33 @@ def test_what_is_refused_leaves_nothing_behind(folder, capsys):
         assert sentence in capsys.readouterr().err
     (folder / "made.npz").rmdir()
     assert set(folder.iterdir()) == before
+
+
+def torchrun(folder, processes: int, output: str, *more: str) -> subprocess.Popen[str]:
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    arguments = [*launcher, "-m", "idgnn", *command(folder, output, "--memory", SMALL, *more)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(arguments, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def test_two_processes_write_what_one_writes_also_after_kill_9(folder):
+    main(command(folder, "one.npz", "--memory", SMALL))
+    notes = [folder / f".two.npz.partial.{rank}-of-2.json" for rank in range(2)]
+    process = torchrun(folder, 2, "two.npz")
+    deadline = time.monotonic() + 90
+    while not all(note.exists() for note in notes) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    killed = psutil.Process(process.pid).children(recursive=True)
+    for each in (*killed, process):
+        each.kill()
+    process.communicate()
+    psutil.wait_procs(killed, timeout=30)
+    begun = [json.loads(note.read_text()) for note in notes]
+    assert begun[0]["begin"] == 0 < begun[0]["done"] <= begun[1]["begin"] < begun[1]["done"] <= 2000
+    assert not (folder / "two.npz").exists()
+
+    process = torchrun(folder, 2, "two.npz")
+    said, _ = process.communicate(timeout=90)
+    assert process.returncode == 0 and said.count("2,000 embeddings of width 8: two.npz") == 1
+    assert (folder / "two.npz").read_bytes() == (folder / "one.npz").read_bytes()
+    assert not list(folder.glob(".*"))

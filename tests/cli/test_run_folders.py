@@ -20,7 +20,7 @@ from idgnn.training.run_settings import RunSettings, TrainOptions
 
 
 def settings(**changes) -> RunSettings:
-    return RunSettings("ENZYMES", TaskSettings(name="graph-classification"), **changes)
+    return RunSettings("ENZYMES", TaskSettings(name="graph-classification", features="auto"), **changes)
 
 
 def test_names_carry_what_differs():
@@ -28,7 +28,9 @@ def test_names_carry_what_differs():
     assert _new_folder(Path("runs"), plain).name.startswith("ENZYMES_graph-classification_gcn-full_seed0_")
     name = _new_folder(Path("runs"), other).name
     assert name.startswith("ENZYMES_graph-classification_gcn-full_layers=4_lr=0.003_seed0_")
-    files = RunSettings(FileSource(Path("a b/e.csv"), label="my class?"), TaskSettings(name="node-classification"))
+    files = RunSettings(
+        FileSource(Path("a b/e.csv"), label="my class?"), TaskSettings(name="node-classification", features="auto")
+    )
     assert _new_folder(Path("runs"), files).name.startswith("e_my-class-_node-classification_gcn-full_seed0_")
 
 

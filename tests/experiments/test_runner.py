@@ -100,7 +100,7 @@ class InstantWorker:
 
 
 def test_a_run_that_is_expected_to_pass_the_time_limit_does_not_start(monkeypatch, tmp_path):
-    monkeypatch.setattr("idgnn.experiments.runner.Worker", InstantWorker)
+    monkeypatch.setattr("idgnn.experiments.worker.Worker", InstantWorker)
     short, long = tiny(0), tiny(1)
     end = run([long], Store(tmp_path / "long"), Workers(1), FixedEstimator({long: 100}), time_limit=50)
     assert end.waiting == [long] and not end.finished
@@ -116,7 +116,7 @@ def test_timed_runs_are_alone(monkeypatch, tmp_path):
         def update(self, state: GridState) -> None:
             seen.append([spec for spec, _ in state.running.values()])
 
-    monkeypatch.setattr("idgnn.experiments.runner.Worker", InstantWorker)
+    monkeypatch.setattr("idgnn.experiments.worker.Worker", InstantWorker)
     specs = [tiny(0), tiny(1), timed, tiny(2), tiny(3)]
     end = run(specs, Store(tmp_path), Workers(2), watcher=Recording())
     assert len(end.finished) == 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -14,8 +15,16 @@ from idgnn.models import embedding_memory
 from idgnn.models.chunk_threads import in_threads
 
 
-@pytest.mark.parametrize("num_threads", [1, 3])
-def test_results_come_in_order_and_one_thread_is_left_to_pytorch(num_threads: int) -> None:
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    """Every test leaves PyTorch the threads that it had."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("num_threads", "inside_each"), [(1, 2), (3, 1), (60, 2)])
+def test_results_come_in_order_and_pytorch_has_one_thread_beside_others(num_threads: int, inside_each: int) -> None:
     torch.set_num_threads(2)
     inside = set()
 
@@ -25,7 +34,7 @@ def test_results_come_in_order_and_one_thread_is_left_to_pytorch(num_threads: in
 
     found = list(in_threads(work, [(n, 1.0) for n in range(50)], room=10.0, num_threads=num_threads))
     assert found == [(n, n * n) for n in range(50)]
-    assert inside == {(2 if num_threads == 1 else 1, False)}
+    assert inside == {(inside_each, False)}  # 60 threads for 50 items: one after the other
     assert torch.get_num_threads() == 2 and torch.is_grad_enabled()
 
 

@@ -15,6 +15,7 @@ from idgnn.identity.cost import TooLargeError
 from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.schedule_builder import make_schedule
 from idgnn.models import kept_network
+from idgnn.models.chunk_shares import Share
 from idgnn.models.embedding import embed_by_chunks
 from idgnn.models.embedding_memory import as_bytes
 from tests.laws import brute_force
@@ -391,3 +392,30 @@ def test_roots_may_be_what_a_tensor_is_made_of(roots):
             model.embed(data, roots)
         return
     assert torch.equal(model.embed(data, roots), model.embed(data, torch.tensor(np.asarray(roots))))
+
+
+@pytest.mark.parametrize("conv", ["gcn", "gat", SAGEConv])
+@pytest.mark.parametrize("identity", ["full", "fast", "none"])
+def test_shares_together_are_the_whole_bit_for_bit(conv, identity):
+    """For any number of processes, also more than there are chunks; other parts change no more than rounding."""
+    model = IDGNN(2, 8, 4, conv=conv, identity=identity, cycle_length=4).eval()
+    edges = torch.randint(30, (2, 60), generator=torch.Generator().manual_seed(1))
+    data, roots = Data(x=torch.randn(34, 2), edge_index=edges), torch.tensor([5, 3, 3, 33, *range(20)])
+
+    def computed(size: int) -> tuple[torch.Tensor, int]:
+        found, chunks = torch.full((roots.numel(), 4), torch.nan), 0
+        for rank in range(size):
+
+            def finished(positions, values, done):
+                nonlocal chunks
+                assert found[positions].isnan().all()  # nothing is computed twice
+                found[positions], chunks = values, chunks + 1
+
+            embed_by_chunks(model, data, roots, None, finished, share=Share(rank, size, 5))
+        return found, chunks
+
+    one, chunks = computed(1)
+    assert chunks >= (1 if not isinstance(conv, str) and identity != "full" else 5)
+    torch.testing.assert_close(one, model.embed(data, roots), atol=1e-6, rtol=1e-5)
+    for size in (2, 3, 40):
+        assert torch.equal(computed(size)[0], one)

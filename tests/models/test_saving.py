@@ -127,6 +127,18 @@ def test_files_take_their_names_when_they_are_complete(tmp_path, monkeypatch):
     assert sorted(seen) == ["model.json", "model.safetensors"]
 
 
+def change_settings(folder: pathlib.Path, changes: dict) -> None:
+    path = folder / "model.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def flip_a_bit(path: pathlib.Path) -> None:
+    """In the last weight: the file can be read as before."""
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
 DAMAGE = {
     "no folder": (lambda folder: [path.unlink() for path in folder.iterdir()] and folder.rmdir(), r"no model.json"),
     "no settings": (lambda folder: (folder / "model.json").unlink(), r"no model.json in .*IDGNN.save"),
@@ -135,7 +147,7 @@ DAMAGE = {
     "settings that are not text": (lambda folder: (folder / "model.json").write_bytes(b"\xff\xfe\x00"), r"model.json"),
     "settings that are a list": (lambda folder: (folder / "model.json").write_text("[1]"), r"model.json is not"),
     "settings of another class": (
-        lambda folder: (folder / "model.json").write_text('{"class": "Other", "settings": {}}'),
+        lambda folder: change_settings(folder, {"class": "Other", "settings": {}}),
         r"holds a Other, expected a IDGNN",
     ),
     "settings that miss one": (
@@ -143,9 +155,7 @@ DAMAGE = {
         r"model.json",
     ),
     "settings with one too many": (
-        lambda folder: (folder / "model.json").write_text(
-            json.dumps({"class": "IDGNN", "settings": IDGNN.load(folder).settings | {"shade": "red"}})
-        ),
+        lambda folder: change_settings(folder, {"settings": IDGNN.load(folder).settings | {"shade": "red"}}),
         r"model.json.*shade",
     ),
     "weights cut off": (
@@ -156,6 +166,7 @@ DAMAGE = {
         lambda folder: (folder / "model.safetensors").write_bytes(b"no tensors here"),
         r"model.safetensors",
     ),
+    "weights with another bit": (lambda folder: flip_a_bit(folder / "model.safetensors"), r"damaged or replaced"),
     "weights of another model": (
         lambda folder: safetensors.torch.save_file(network("gin").state_dict(), folder / "model.safetensors"),
         r"model.safetensors",

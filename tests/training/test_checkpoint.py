@@ -67,7 +67,8 @@ def saved(trainer, path) -> bytes:
 def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
     trainer, path = trainer_for(problem_for("shortest-path")), tmp_path / "checkpoint"
     content = saved(trainer, path)
-    for wrong in (b"", b"no checkpoint at all", content[: len(content) // 2], content[:-1]):
+    another_bit = content[:-1] + bytes([content[-1] ^ 1])
+    for wrong in (b"", b"no checkpoint at all", content[: len(content) // 2], content[:-1], another_bit):
         path.write_bytes(wrong)
         with pytest.raises(ValueError, match=r"is not a checkpoint of a run .* Start the run again"):
             load_checkpoint(trainer, path)

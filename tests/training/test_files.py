@@ -54,7 +54,7 @@ def test_pairs_of_a_file_are_trained_on_and_predicted(tmp_path, edges):
 
 def test_bad_pairs_are_sentences(tmp_path, edges):
     bad = write(tmp_path / "p.csv", "source,target,kind\nn0,n99,x\n")
-    with pytest.raises(ValueError, match=r"p.csv:2: node 'n99' is not in the node table"):
+    with pytest.raises(ValueError, match=r"p.csv:2: node 'n99' is not in the graph$"):
         read_files(FileSource(edges, labeled_pairs=bad, label="kind"))
     more = write(tmp_path / "p.csv", "source,target,kind,km\nn0,n9,x,1\n")
     with pytest.raises(ValueError, match=r"has the columns 'km', which cannot be features of pairs"):
@@ -64,3 +64,11 @@ def test_bad_pairs_are_sentences(tmp_path, edges):
         read_files(
             FileSource(many, labeled_pairs=write(tmp_path / "p.csv", "source,target,kind\na,b,x\n"), label="kind")
         )
+
+
+def test_pairs_with_two_labels_are_bad_rows(tmp_path, edges):
+    rows = "source,target,kind\nn0,n1,x\nn1,n0,y\nn2,n3,x\nn0,n1,\nn0,n1,y\nn2,n3,x\n"
+    twice = FileSource(edges, labeled_pairs=write(tmp_path / "p.csv", rows), label="kind")
+    # The other order is another pair, an empty label is unknown, and the same label is no contradiction.
+    with pytest.raises(ValueError, match=r"1 bad row.*\n.*p.csv:6: the pair 'n0', 'n1' has another label at 2$"):
+        read_files(twice)

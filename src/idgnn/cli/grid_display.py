@@ -13,6 +13,7 @@ from rich.text import Text
 
 from idgnn.experiments.estimate import GIB, Estimator
 from idgnn.experiments.missing_data import missing_datasets
+from idgnn.experiments.ray_pool import RayWorkers
 from idgnn.experiments.runner import GridState, Watcher
 from idgnn.experiments.spec import RunRecord, Spec, dataset_of
 from idgnn.experiments.store import Contents
@@ -33,7 +34,7 @@ def show_grid(specs: Sequence[Spec], contents: Contents, label: str) -> None:
     console.print("Columns may share runs; a shared run is run once.", highlight=False)
 
 
-def show_plan(specs: Sequence[Spec], estimator: Estimator, workers: Workers, label: str) -> None:
+def show_plan(specs: Sequence[Spec], estimator: Estimator, workers: Workers | RayWorkers, label: str) -> None:
     """What would run, in its order, what would be downloaded, and estimates of time and memory."""
     table = RichTable("table", "column", "protocol", "runs", "longest", "together", "memory")
     table.title = f"{label}what would run, the longest run, all runs together, memory of a run (estimates)"

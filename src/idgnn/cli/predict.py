@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -115,7 +116,8 @@ class Embed(NewGraphs):
     idgnn embed runs/my-run --edges new.csv --nodes new_nodes.csv --output embeddings.npz
 
     Graphs may have any size: as many nodes are colored at a time as fit into --memory. If it is stopped, even by
-    kill -9, the same command continues where it stopped.
+    kill -9, the same command continues where it stopped. Several processes or machines share the work, with the same
+    result: torchrun --nproc-per-node 4 -m idgnn embed ...
     """
 
     output: Output = Path("embeddings.npz")
@@ -123,7 +125,7 @@ class Embed(NewGraphs):
 
     def __call__(self) -> None:
         """Writes a row for each node or pair."""
-        from idgnn.training.partial import discard
+        from idgnn.training.partial import discard, partial_path
         from idgnn.training.prediction_tables import check_format
 
         check_format(self.output)
@@ -132,22 +134,32 @@ class Embed(NewGraphs):
 
             self._write(*embeddings(*given, self.device))
             return
-        run, graphs, pairs = self.load()
-        partial = self.output.with_name(f".{self.output.name}.partial")
-        try:
-            queries, embedding = run.embed(
-                graphs,
-                pairs,
-                memory=self.memory,
-                device=self.device,
-                progress=sys.stdout.isatty(),
-                partial=partial,
-            )
-        except KeyboardInterrupt:
-            print("Stopped. The same command continues where it stopped.")
-            raise
-        self._write(queries, embedding)
-        discard(partial)
+        from idgnn.training.processes import device_name, joined
+
+        with joined(self.device) as processes:
+            if not processes.first:
+                warnings.simplefilter("ignore")  # the first process shows them
+            with processes.one_before_others():  # one process downloads and caches for all
+                run, graphs, pairs = self.load()
+            partial = self.output.with_name(f".{self.output.name}.partial")
+            try:
+                queries, embedding = run.embed(
+                    graphs,
+                    pairs,
+                    memory=self.memory,
+                    device=device_name(self.device, processes),
+                    progress=sys.stdout.isatty(),
+                    partial=partial,
+                    processes=processes,
+                )
+            except KeyboardInterrupt:
+                if processes.first:
+                    print("Stopped. The same command continues where it stopped.")
+                raise
+            if processes.first:
+                self._write(queries, embedding)
+            processes.wait()  # until it is written, all keep what they have
+            discard(partial_path(partial, processes))
 
     def _write(self, queries: PredictionTable, embedding: Tensor) -> None:
         from idgnn.training.prediction_tables import write_table

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
+from tyro.constructors import PrimitiveConstructorSpec
 
 from idgnn.choices import Protocol, TableName
 
@@ -20,6 +21,17 @@ if TYPE_CHECKING:
 What = Literal["list", TableName, "all", "merge"]
 Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]")]
 Folders = Annotated[tuple[Path, ...], tyro.conf.arg(metavar="[FOLDER ...]")]
+
+RayAddress = Annotated[
+    str | None,
+    PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="[ADDRESS]",
+        instance_from_str=lambda words: _one_address(words),
+        is_instance=lambda value: value is None or isinstance(value, str),
+        str_from_instance=lambda value: [] if value is None else [value],
+    ),
+]
 
 _MAX_FAILURES = 10  # repeated at the end
 
@@ -57,6 +69,8 @@ class Reproduce:
     """Runs side by side; unless given, half as many as there are cores, and on GPUs up to 12 each."""
     device: str = "auto"
     """cpu, cuda (all GPUs), cuda:1; auto takes GPUs if there are any."""
+    ray: RayAddress = None
+    """Run on a Ray cluster: at this address, or without one at RAY_ADDRESS, or on this machine."""
     time_limit: Annotated[str | None, tyro.conf.arg(metavar="TIME")] = None
     """Such as 90s, 30m or 2h: a run that is expected to end later is not started."""
     store: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("results")
@@ -103,6 +117,7 @@ class Reproduce:
         print(f"{store.path} holds {len(contents.finished)} results and {len(contents.failed)} failed runs.")
 
     def _run(self, store: Store, limit: float | None) -> None:
+        since = store.end()  # what other processes append from here on counts for this one too
         specs, contents, label = self._specs(), _read(store), self._label()
         keys = {spec.key for spec in specs}
         finished = keys & set(contents.finished)
@@ -114,11 +129,15 @@ class Reproduce:
         from idgnn.experiments.estimate import Estimator
         from idgnn.experiments.execute import machine_of
         from idgnn.experiments.grid import in_order
+        from idgnn.experiments.ray_pool import ray_workers
         from idgnn.experiments.runner import run
         from idgnn.experiments.worker import workers_on
 
-        workers = workers_on(self.device, self.jobs)
-        machine = machine_of(workers.devices[0], workers.side_by_side)
+        if self.ray is None:
+            workers = workers_on(self.device, self.jobs)
+        else:
+            workers = ray_workers(self.ray, self.jobs, self.device)
+        machine = "" if self.ray is not None else machine_of(workers.devices[0], workers.side_by_side)
         kind = "gpu" if workers.devices[0].startswith("cuda") else "cpu"
         estimator = Estimator(machine, kind, [*contents.records.values(), *self._reference()])
         missing = [spec for spec in specs if spec.key not in finished]
@@ -130,7 +149,7 @@ class Reproduce:
         interrupted = False
         with GridProgress(len(waiting), label) as progress:
             try:
-                run(waiting, store, workers, estimator, progress, limit)
+                run(waiting, store, workers, estimator, progress, limit, since)
             except KeyboardInterrupt:
                 interrupted = True
         self._print_end(progress, store, interrupted, skipped)
@@ -193,6 +212,12 @@ def _read(store: Store) -> Contents:
 def _print_broken(contents: Contents) -> None:
     for sentence in contents.broken:
         print(f"idgnn: note: {sentence}", file=sys.stderr)
+
+
+def _one_address(words: list[str]) -> str:
+    if len(words) > 1:
+        raise ValueError(f"--ray was given {' '.join(words)}, expected one address or none.")
+    return words[0] if words else ""
 
 
 def _seconds(text: str | None) -> float | None:

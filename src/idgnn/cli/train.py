@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import tyro
 
-from idgnn.choices import RelationalKind, TaskName
+from idgnn.choices import Identity, RelationalKind, TaskName
 from idgnn.cli.arguments import Name, OwnFiles
 from idgnn.cli.tables import TableOptions
+from idgnn.cli.unused_options import unused_options
 from idgnn.graphs.sources import FileSource, Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskOptions, TaskSettings
 from idgnn.training.run_settings import RunSettings, TrainOptions
 
 if TYPE_CHECKING:
+    from idgnn.graphs.dataset import Dataset
+    from idgnn.training.processes import Processes
     from idgnn.training.trained import Run
 
 Flat = tyro.conf.OmitArgPrefixes
@@ -31,6 +34,24 @@ NOT_IN_NAMES = ("conv", "identity", "device", "workers", "compile", "cuda_graphs
 
 
 _USED_WITH_TABLES = ("identity", "layers", "width", "dropout", "epochs", "lr", "weight_decay", "keep", "device")
+
+
+@dataclass(frozen=True)
+class NetworkOptions(ModelSettings):
+    """A network. Unless a width is given, it has as many parameters as a plain GCN of width `budget`."""
+
+    identity: Identity | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
+    """ID-GNN-Full, ID-GNN-Fast (closed-walk counts as features), or the plain GNN; unless given, what a timed step
+    allows, and so are layers and query-batch-size."""
+
+    def __post_init__(self) -> None:
+        if self.identity is None and self.colors == 2:  # only the full version has colors
+            object.__setattr__(self, "identity", "full")
+        super().__post_init__()
+
+    def settings(self, identity: Identity = ModelSettings.identity) -> ModelSettings:
+        """As settings of a run, with this identity unless one was given."""
+        return ModelSettings(**{**asdict(self), "identity": self.identity or identity})
 
 
 @dataclass(frozen=True)
@@ -58,49 +79,81 @@ class Train:
     """Report to an experiment tracker besides."""
     files: Flat[OwnFiles] = field(default_factory=OwnFiles)
     table_files: Flat[TableOptions] = field(default_factory=TableOptions)
-    model: Flat[ModelSettings] = field(default_factory=ModelSettings)
+    model: Flat[NetworkOptions] = field(default_factory=NetworkOptions)
     training: Flat[TrainOptions] = field(default_factory=TrainOptions)
-    task_details: Flat[TaskOptions] = field(default_factory=TaskOptions)
+    task_details: Flat[TaskOptions] = field(default_factory=lambda: TaskOptions(features="auto"))
     selection: Flat[Selection] = field(default_factory=Selection)
 
     def __call__(self) -> None:
         """Trains, with progress, and prints the results."""
         from idgnn.cli.training_display import show_runs
         from idgnn.training.processes import joined
+        from idgnn.training.train import read_data
 
         if self.table_files.tables is not None or self.task in get_args(RelationalKind):
             self._train_tables()
             return
         if self.resume is not None and self._resume_tables():
             return
-        jobs = self._jobs()
-        with joined(jobs[0][0].training.device) as processes:
+        settings, folder = (self._new(), None) if self.resume is None else (self._resumed(), self.resume)
+        with joined(settings.training.device) as processes:
             if not processes.first:
                 warnings.simplefilter("ignore")  # the first process shows them
-            runs = [self._train(settings, folder, processes.first) for settings, folder in jobs]
+            with processes.one_before_others():  # one process downloads and caches for all
+                dataset = read_data(settings)
+            if folder is None:
+                settings = processes.from_first(lambda: self._chosen(dataset, settings))
+            seeds = self.seeds if folder is None else (settings.seed,)
+            runs = [self._train(dataset, replace(settings, seed=seed), processes) for seed in seeds]
             if processes.first:
                 show_runs(runs)
 
-    def _jobs(self) -> list[tuple[RunSettings, Path]]:
-        """The settings and the folder of each run."""
+    def _resumed(self) -> RunSettings:
+        """The settings of the run that is continued."""
         from idgnn.training.run_folder import RunFolder
 
-        if self.resume is not None:
-            self._check_resumed()
-            settings = RunFolder(self.resume).settings()
-            if settings.own_network is not None:
-                raise ValueError(
-                    f"the run trains {settings.own_network}, a model of your own. Resume it in Python: idgnn.train("
-                    f"..., model=idgnn.identity_aware({settings.own_network}(...)), folder=..., resume=True)."
-                )
-            return [(settings, self.resume)]
+        assert self.resume is not None
+        self._check_resumed()
+        settings = RunFolder(self.resume).settings()
+        if settings.own_network is not None:
+            raise ValueError(
+                f"the run trains {settings.own_network}, a model of your own. Resume it in Python: idgnn.train("
+                f"..., model=idgnn.identity_aware({settings.own_network}(...)), folder=..., resume=True)."
+            )
+        return settings
+
+    def _new(self) -> RunSettings:
+        """The settings of the first run, as far as they were given."""
         self._check_seeds()
         if self.task is None:
             raise ValueError("no task was given. Add --task, for example --task node-classification.")
         task = TaskSettings(**asdict(self.task_details), name=self.task)  # type: ignore[arg-type]
         data = self.files.source(self.dataset)
-        jobs = [RunSettings(data, task, self.model, self.training, self.selection, seed) for seed in self.seeds]
-        return [(settings, _new_folder(self.runs, settings)) for settings in jobs]
+        data = data.absolute() if isinstance(data, FileSource) else data
+        settings = RunSettings(data, task, self.model.settings(), self.training, self.selection, self.seeds[0])
+        if unused := unused_options(settings, identity_given=self.model.identity is not None):
+            raise ValueError(unused[0])
+        return settings
+
+    def _chosen(self, dataset: Dataset, settings: RunSettings) -> RunSettings:
+        """The settings with what was not given chosen from the cost of a step, which is printed."""
+        from idgnn.training.automatic import choose_for
+
+        given = (self.model.identity, self.model.layers, self.training.query_batch_size)
+        names = ("identity", "layers", "query_batch_size")
+        fixed = [name for name, value in zip(names, given, strict=True) if value is not None]
+        if len(fixed) == len(names):
+            return settings
+        chosen = choose_for(dataset, settings, fixed)
+        for reason in chosen.reasons:
+            print(f"Chosen: {reason}", flush=True)
+        if chosen.reasons:
+            free = (f"--{name.replace('_', '-')}" for name in names if name not in fixed)
+            print(f"Your own choice: {', '.join(free)}.", flush=True)
+        settings = replace(settings, model=chosen.model, training=chosen.training)
+        for sentence in unused_options(settings):
+            warnings.warn(sentence, stacklevel=2)
+        return settings
 
     def _check_resumed(self) -> None:
         if replace(self, resume=None, track=None) != Train():
@@ -147,7 +200,7 @@ class Train:
         model, training = self.model, self.training
         settings = [
             RelationalSettings(
-                identity=model.identity,
+                identity=model.identity or ModelSettings.identity,
                 num_layers=model.layers or 4,
                 hidden_channels=model.width or 64,
                 dropout=model.dropout,
@@ -160,14 +213,14 @@ class Train:
             )
             for seed in self.seeds
         ]
-        parts = [self.table_files.tables.resolve().name, self.table_files.target or self.task, model.identity]
+        parts = [self.table_files.tables.resolve().name, self.table_files.target or self.task, settings[0].identity]
         folders = [_unique(self.runs, parts, seed) for seed in self.seeds]
         train_tables(self.table_files, self.task, training.device, settings, folders)  # type: ignore[arg-type]
 
     def _check_unused(self) -> None:
         """Refuses options that a network over tables has no use for: a result would look as if they mattered."""
-        given = ((self.model, ModelSettings()), (self.training, TrainOptions()))
-        given += ((self.task_details, TaskOptions()), (self.selection, Selection()))
+        given = ((self.model, NetworkOptions()), (self.training, TrainOptions()))
+        given += ((self.task_details, TaskOptions(features="auto")), (self.selection, Selection()))
         unused = [
             f"--{each.name.replace('_', '-')}"
             for values, default in given
@@ -180,25 +233,17 @@ class Train:
                 f"{', '.join(unused)} has no effect with --tables. Leave it out; networks over tables take {used}."
             )
 
-    def _train(self, settings: RunSettings, folder: Path, first: bool) -> Run:
+    def _train(self, dataset: Dataset, settings: RunSettings, processes: Processes) -> Run:
         from idgnn.cli.training_display import TrainingProgress
         from idgnn.training.callbacks import make_tracker
-        from idgnn.training.train import train
+        from idgnn.training.train import train_dataset
 
+        folder = self.resume or processes.from_first(lambda: _new_folder(self.runs, settings))
         callbacks = []
-        if first:  # of several processes one shows the progress
+        if processes.first:  # of several processes one shows the progress
             callbacks = [TrainingProgress(folder), *([] if self.track is None else [make_tracker(self.track, folder)])]
-        return train(
-            settings.data,
-            settings.task,
-            model=settings.model,
-            training=settings.training,
-            selection=settings.selection,
-            seed=settings.seed,
-            folder=folder,
-            resume=self.resume is not None,
-            callbacks=callbacks,
-        )
+        resume = self.resume is not None
+        return train_dataset(dataset, settings, processes, folder=folder, resume=resume, callbacks=callbacks)
 
 
 def _new_folder(runs: Path, settings: RunSettings) -> Path:
@@ -219,7 +264,7 @@ def _unique(runs: Path, parts: list[str], seed: int) -> Path:
 
 def _changes(settings: RunSettings) -> Iterator[str]:
     """The options that are not at their defaults, as `lr=0.001`."""
-    default = RunSettings(settings.data, TaskSettings(name=settings.task.name))
+    default = RunSettings(settings.data, TaskSettings(name=settings.task.name, features="auto"))
     for kind in ("task", "model", "training", "selection"):
         given, usual = asdict(getattr(settings, kind)), asdict(getattr(default, kind))
         for name, value in given.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, stdev
@@ -12,12 +13,14 @@ import rich.progress
 from rich.console import Console
 from rich.table import Table
 
+from idgnn.cli.grid_display import duration
 from idgnn.training.callbacks import Callback
 from idgnn.training.processes import command
 from idgnn.training.run_folder import Epoch
 from idgnn.training.trained import Run
 
 PICTURE = "curves.png"
+_LONG = 5.0  # seconds without a word
 
 
 class TrainingProgress(Callback):
@@ -34,7 +37,8 @@ class TrainingProgress(Callback):
             console=self.console,
             transient=True,
         )
-        self.metric, self.value, self.total = "", None, 0
+        self.metric, self.value, self.total, self.started = "", None, 0, 0.0
+        self.told = False  # how long the first epoch takes
         self.task: rich.progress.TaskID | None = None
 
     def begin(self, record: dict[str, Any], num_parameters: int) -> None:
@@ -49,10 +53,32 @@ class TrainingProgress(Callback):
             highlight=False,
             soft_wrap=True,
         )
-        self.total = options["epochs"]
+        features = record["task"]["features"]
+        if features["reason"]:
+            self.console.print(
+                f"Nodes have no features and are given --features {features['kind']}: {features['reason']}.",
+                highlight=False,
+                soft_wrap=True,
+            )
+        self.total, self.started = options["epochs"], time.monotonic()
         if self.console.is_terminal:
             self.bar.start()
             self.task = self.bar.add_task("", total=self.total, numbers="")
+
+    def step(self, epoch: int, done: int, steps: int) -> None:
+        """Moves the bar within an epoch; without one, says once how long the first epoch takes, if it takes long."""
+        if self.task is not None:
+            self.bar.update(self.task, completed=epoch - 1 + 0.9 * done / steps)  # evaluation is the rest
+            return
+        since = time.monotonic() - self.started
+        if epoch == 1 and not self.told and since > _LONG:
+            self.told, each = True, since / done * steps
+            self.console.print(
+                f"epoch 1/{self.total}: {done} of {steps} steps in {duration(since)}, about {duration(each - since)} "
+                f"left of the epoch and {duration(self.total * each)} of the run",
+                highlight=False,
+                soft_wrap=True,
+            )
 
     def epoch(self, epoch: Epoch) -> None:
         """Updates the bar."""

@@ -219,6 +219,7 @@ FIRST_DEFAULTS: dict[type, dict[str, Any]] = {
         "supervision": 0.2,
         "metric": None,
         "class_weights": "none",
+        "features": "constant",
     },
     ModelSettings: {
         "conv": "gcn",

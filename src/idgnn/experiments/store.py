@@ -6,7 +6,7 @@ import gzip
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +73,24 @@ class Store:
                 os.fsync(handle)
         finally:
             os.close(handle)
+
+    def end(self) -> int:
+        """Where the next record will be appended."""
+        return self.path.stat().st_size if self.path.is_file() else 0
+
+    def read_since(self, position: int) -> tuple[list[RunRecord], int]:
+        """The records that any process appended since :meth:`end` was `position`, and the new position."""
+        if self.end() <= position:
+            return [], position
+        with self.path.open("rb") as file:
+            file.seek(position)
+            content = file.read()
+        complete = content.rfind(b"\n") + 1
+        records = list[RunRecord]()
+        for line in content[:complete].split(b"\n"):
+            with suppress(ValueError, TypeError):  # a broken line, which `read` reports
+                records.append(_record(line))
+        return records, position + complete
 
     def read(self) -> Contents:
         """All records, compressed or not; a store that does not exist yet is empty."""

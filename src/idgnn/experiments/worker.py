@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from typing import Any, Literal
 
 from idgnn.experiments.execute import attempt, machine_of, runs_alone
@@ -37,6 +37,10 @@ class Workers:
     def side_by_side(self) -> int:
         """How many processes share a device."""
         return -(-self.number // len(self.devices))
+
+    def pool(self) -> LocalPool:
+        """Where runs are started."""
+        return LocalPool(self)
 
 
 def workers_on(device: str, number: int | None = None) -> Workers:
@@ -100,6 +104,39 @@ class Worker:
                 self.pipe.send(None)
         self.process.join()
         self.pipe.close()
+
+
+class LocalPool:
+    """Runs in processes of this machine, which start when they are first needed."""
+
+    def __init__(self, workers: Workers) -> None:
+        self.workers = workers
+        self._processes, self._busy = dict[int, Worker](), set[int]()
+
+    def start(self, number: int, spec: Spec) -> None:
+        """Starts a run in the process of this number."""
+        if number not in self._processes:
+            self._processes[number] = Worker(number, self.workers)
+        self._processes[number].start(spec)
+        self._busy.add(number)
+
+    def ended(self, timeout: float) -> list[tuple[int, RunRecord]]:
+        """The numbers and records of runs that have ended, after at most this many seconds."""
+        busy: dict[Any, int] = {self._processes[number].pipe: number for number in self._busy}
+        found = []
+        for pipe in wait(list(busy), timeout=timeout):
+            number = busy[pipe]
+            record = self._processes[number].result()
+            self._busy.remove(number)
+            if record.error is not None:
+                self._processes.pop(number).end(at_once=True)  # its GPU may be unusable after an error
+            found.append((number, record))
+        return found
+
+    def close(self, at_once: bool) -> None:
+        """Ends the processes, and waits for them."""
+        for worker in self._processes.values():
+            worker.end(at_once)
 
 
 def work(jobs: Connection, device: str, threads: int, side_by_side: int, parent: int) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from idgnn.choices import check_choices
+from idgnn.choices import check_choices, check_counts
 
 Missing = Literal["error", "mean", "zero", "indicator"]
 TableName = Literal["edges", "nodes", "graphs", "labeled_pairs"]
@@ -82,3 +82,8 @@ class Selection:
     """Graphs with fewer edges (both directions counted) are left out; with smallest, they come last."""
     smallest: int | None = None
     """How many of the smallest of the others are used."""
+
+    def __post_init__(self) -> None:
+        check_counts(self, ("min_nodes", "min_edges"), least=0)
+        if self.smallest is not None:
+            check_counts(self, ("smallest",))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from idgnn.identity.hetero.queries import TypedQuerySpec
 
 # A forward pass of width 64 on a star of 10,000 nodes took up to about 7 times the bytes of the identity graph.
-_WORKING = 8
+WORKING = 8
 # An edge holds two row ids and the id of the edge it copies; a row the id of its node, the arrival and the color, and
 # where there are two colors, the row that it was before.
 EDGE_BYTES, ROW_BYTES, BEFORE_BYTES = 24, 17, 8
@@ -135,14 +135,14 @@ def check_schedule_fits(graph: IndexedGraph, num_layers: int, queries: Queries, 
 
     A row receives a message for each in-neighbor; where messages are exchanged, at most one from each row of its color.
     """
-    each = _WORKING * (ROW_BYTES + graph.into.degree * EDGE_BYTES)
+    each = WORKING * (ROW_BYTES + graph.into.degree * EDGE_BYTES)
 
     def running() -> Iterator[tuple[IdentityCost, float]]:
         for rows, edges in _counts(graph, num_layers, queries, exchange):
             cost = IdentityCost(rows, edges, rows * ROW_BYTES + edges * EDGE_BYTES)
-            yield cost, _WORKING * cost.bytes
+            yield cost, WORKING * cost.bytes
 
-    working = f", and {_WORKING} times that to run on"
+    working = f", and {WORKING} times that to run on"
     _check_fits(graph, num_layers, queries, each, running(), working)
 
 
@@ -188,7 +188,7 @@ def _bound(graph: IndexedGraph, num_layers: int, queries: Queries, each: Tensor)
 
 def check_room(rows: int, edges: int) -> None:
     """Refuses a batch of rows and edges if what a network takes to run on them is not free in main memory."""
-    needed, free = _WORKING * (rows * ROW_BYTES + edges * EDGE_BYTES), free_memory(torch.device("cpu"))
+    needed, free = WORKING * (rows * ROW_BYTES + edges * EDGE_BYTES), free_memory(torch.device("cpu"))
     if needed > free:
         raise TooLargeError(
             f"the batch has {rows:,} rows and {edges:,} edges and takes about {readable(needed)}, but "

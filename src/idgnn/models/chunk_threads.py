@@ -26,7 +26,8 @@ def in_threads(
         work: A function that may run in several threads at once.
         items: Each with its cost.
         room: What items that are worked on at once may cost together; one alone may cost more.
-        num_threads: With 1 there are no other threads.
+        num_threads: With 1 there are no other threads, nor if there are fewer items than these: then PyTorch uses its
+            own.
 
     Example:
         >>> list(in_threads(lambda n: n * n, [(1, 0.0), (2, 0.0), (3, 0.0)], room=1.0, num_threads=2))
@@ -37,7 +38,8 @@ def in_threads(
         with torch.no_grad():  # a mode of each thread
             return work(item)
 
-    if num_threads == 1:
+    items = list(items)
+    if num_threads == 1 or len(items) < num_threads:
         for item, _ in items:
             yield item, run(item)
         return

@@ -23,6 +23,7 @@ from idgnn.identity.cycle_features import computed_scale, cycle_features
 from idgnn.identity.queries import Queries, as_queries, as_tensor
 from idgnn.identity.second_nodes import Reading
 from idgnn.identity.two_colors import count_rows, two_color_bounds
+from idgnn.models.chunk_shares import WHOLE, Share
 from idgnn.models.chunk_threads import in_threads
 from idgnn.models.embedding_memory import Budget, as_bytes
 from idgnn.models.inputs import Inputs, check_one_color, of_data
@@ -81,7 +82,13 @@ def _embedding_channels(model: AnyEncoder, data: Data, queries: Queries) -> int:
 
 
 def embed_by_chunks(
-    model: AnyEncoder, data: Data, roots: Tensor | None, memory: float | str | None, finished: Finished, start: int = 0
+    model: AnyEncoder,
+    data: Data,
+    roots: Tensor | None,
+    memory: float | str | None,
+    finished: Finished,
+    start: int = 0,
+    share: Share = WHOLE,
 ) -> None:
     """Embeds the roots in an order of its own, from the `start`-th on, and hands over each chunk when it is done.
 
@@ -92,12 +99,7 @@ def embed_by_chunks(
     queries = as_queries(roots, inputs.num_nodes, device)
     if inputs.num_nodes == 0:
         return
-    if model.second_nodes is None:
-        check_one_color(roots)
-        asked, inverse = torch.unique(queries.color * inputs.num_nodes + queries.node, return_inverse=True)
-    else:
-        every = queries.node if roots is None else roots.to(device, torch.long)
-        asked, inverse = torch.unique(every, return_inverse=True, dim=-1)
+    asked, inverse = distinct_roots(model, roots, queries, inputs.num_nodes)
     size = asked.size(-1)
     place, ptr = torch.argsort(inverse, stable=True).cpu(), pointers(inverse.sort().values, size).cpu()
     if start == size:
@@ -106,26 +108,39 @@ def embed_by_chunks(
     with torch.no_grad(), evaluating(model), torch.autocast(device.type, enabled=False):
         unreached, bound = 0, as_bytes(memory, device)
         if model.second_nodes is None:
-            node = (asked % inputs.num_nodes)[start:]
-            different = Queries(node, node if queries.own else (asked // inputs.num_nodes)[start:])
-            answers = _answers(model, inputs, different, bound)
+            node = asked % inputs.num_nodes
+            different = Queries(node, node if queries.own else asked // inputs.num_nodes)
+            answers = _answers(model, inputs, different, bound, start, share)
         else:
-            answers = _two_color_answers(model, inputs, asked[..., start:], bound)
+            answers = _two_color_answers(model, inputs, asked, bound, start, share)
         for first, last, values, missed in answers:
-            positions = place[ptr[start + first] : ptr[start + last]]
-            number = torch.repeat_interleave(ptr[start + first : start + last + 1].diff())
-            finished(positions, values.cpu()[number], start + last)
+            positions = place[ptr[first] : ptr[last]]
+            number = torch.repeat_interleave(ptr[first : last + 1].diff())
+            finished(positions, values.cpu()[number], last)
             unreached += missed
-    warn_unreached(unreached, size, model.num_layers or 1, stacklevel=3)
+    if share.size == 1:
+        warn_unreached(unreached, size, model.num_layers or 1, stacklevel=3)
+
+
+def distinct_roots(model: AnyEncoder, roots: Tensor | None, queries: Queries, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """The different roots, in the order in which they are computed, and the place of each root among them."""
+    if model.second_nodes is None:
+        check_one_color(roots)
+        return torch.unique(queries.color * num_nodes + queries.node, return_inverse=True)
+    every = queries.node if roots is None else roots.to(queries.node.device, torch.long)
+    return torch.unique(every, return_inverse=True, dim=-1)
 
 
 def _answers(
-    model: AnyEncoder, inputs: Inputs, queries: Queries, memory: int
+    model: AnyEncoder, inputs: Inputs, queries: Queries, memory: int, start: int, share: Share
 ) -> Iterator[tuple[int, int, Tensor, int]]:
     """First and last + 1 query of each chunk, its embeddings, and how many of them no color reaches."""
     budget = Budget(model, inputs, memory)
     if model.operator is None:
-        yield from _by_row_graphs(model, inputs, queries, budget)
+        graph = LargeGraph.of_inputs(model, inputs)
+        for first, last in share.left(_row_graph_chunks(model, graph, queries, budget, share), start):
+            ready, missed = graph.prepare_rows(queries.slice(first, last))
+            yield first, last, model.run(ready), missed
         return
     x, model = inputs.x, cast("IDGNN", model)
     if model.identity == "fast":
@@ -136,14 +151,14 @@ def _answers(
         x = torch.cat([x, counted.to(x)], dim=-1)
     network = KeptNetwork(model, inputs, x, torch.cat([queries.node, queries.color]), budget)
     if model.identity == "full":
-        chunks = network.chunks(queries)
+        chunks = network.chunks(queries, share, start)
         found = in_threads(lambda some: network.colored(queries.slice(*some)), chunks, budget.room, budget.num_threads)
         for (first, last), answer in found:
             yield first, last, *answer
         return
-    size = max(int(budget.room / budget.row), 1)
-    for first in range(0, queries.node.numel(), size):
-        some = queries.slice(first, last := min(first + size, queries.node.numel()))
+    each = torch.ones(queries.node.numel())
+    for first, last in share.left(cut(each, min(max(budget.room / budget.row, 1), share.limit(each))), start):
+        some = queries.slice(first, last)
         h = model.finish(network.states[-1].index_select(0, some.node))
         if not some.own:
             h = torch.cat([h, model.finish(network.states[-1].index_select(0, some.color))], dim=-1)
@@ -151,10 +166,10 @@ def _answers(
 
 
 def _two_color_answers(
-    model: AnyEncoder, inputs: Inputs, roots: Tensor, memory: int
+    model: AnyEncoder, inputs: Inputs, roots: Tensor, memory: int, start: int, share: Share
 ) -> Iterator[tuple[int, int, Tensor, int]]:
     """The same for nodes, pairs or triples under two colors: all that is pooled into an answer is in one chunk."""
-    budget, second, size = Budget(model, inputs, memory), model.second_nodes, roots.size(-1)
+    budget, second = Budget(model, inputs, memory), model.second_nodes
     assert second is not None
     network = graph = None
     if model.operator is None:
@@ -166,7 +181,8 @@ def _two_color_answers(
         network = KeptNetwork(model, inputs, inputs.x, read, budget)
         indexed, num_layers = network.graph, model.num_layers
     listed = roots.dim() == 2 and roots.size(0) == 3
-    for begin, end in cut(second.most(indexed, roots), _TRIPLES):
+    most = second.most(indexed, roots)
+    for begin, end in share.left(cut(most, min(_TRIPLES, share.limit(most))), start):
         asked = second.read(indexed, roots[..., begin:end])
         rows, between, edges = two_color_bounds(indexed, num_layers, asked.queries)
         each = budget.cost(rows + 1, between, edges, network is not None and network.keeps_sums)
@@ -181,7 +197,6 @@ def _two_color_answers(
                 assert graph is not None
                 values, missed = model.run(graph.prepare_reading(some)), 0
             yield begin + first, begin + last, values, missed if listed else 0
-    assert end == size
 
 
 def _check_two_colors(graph: IndexedGraph, num_layers: int, asked: Reading, budget: Budget, sums: bool) -> None:
@@ -200,19 +215,16 @@ def _check_two_colors(graph: IndexedGraph, num_layers: int, asked: Reading, budg
         )
 
 
-def _by_row_graphs(
-    model: AnyEncoder, inputs: Inputs, queries: Queries, budget: Budget
-) -> Iterator[tuple[int, int, Tensor, int]]:
+def _row_graph_chunks(
+    model: AnyEncoder, graph: LargeGraph, queries: Queries, budget: Budget, share: Share
+) -> Iterator[tuple[int, int]]:
     """Layers that are not ours: each chunk of queries runs on the identity graph of its neighborhood."""
-    graph = LargeGraph.of_inputs(model, inputs)
     cost = torch.zeros(queries.node.numel(), device=queries.node.device)  # all in one go
     if model.identity == "full":
         rows, _, edges = row_bounds(graph.graph, graph.num_layers, queries)
         cost = rows * budget.row + edges * budget.message
-    for first, last in cut(cost, budget.chunk):
-        some = queries.slice(first, last)
-        ready, missed = graph.prepare_rows(some)
-        yield first, last, model.run(ready), missed
+        return cut(cost, min(budget.chunk, share.limit(cost)))
+    return cut(cost, budget.chunk)
 
 
 @contextmanager

@@ -83,6 +83,8 @@ class IDGNN(Saved, nn.Module):
         aggr: Aggregation of `"sage"`.
         heads: Attention heads of `"gat"`.
         edge_dim: Number of edge features of `"gine"`.
+        num_embeddings: Number of nodes with a learned vector each, for one graph without features: `x` holds the number
+            of each node, `[num_nodes, 1]`, and the first layer adds up its vector and what it makes of the constant 1.
 
     In training mode BatchNorm takes its statistics over the rows that are computed, which for `"full"` are those of
     the identity graph; in evaluation mode the result is exactly that of Algorithm 1.
@@ -122,6 +124,7 @@ class IDGNN(Saved, nn.Module):
         aggr: Aggregation = EncoderConfig.aggr,
         heads: int = EncoderConfig.heads,
         edge_dim: int | None = EncoderConfig.edge_dim,
+        num_embeddings: int | None = EncoderConfig.num_embeddings,
     ) -> None:
         super().__init__()
         self.config = EncoderConfig(
@@ -145,6 +148,7 @@ class IDGNN(Saved, nn.Module):
             aggr=aggr,
             heads=heads,
             edge_dim=edge_dim,
+            num_embeddings=num_embeddings,
         )
         if identity not in get_args(Identity):
             raise ValueError(f"identity is {identity!r}, expected one of {', '.join(get_args(Identity))}.")
@@ -159,6 +163,12 @@ class IDGNN(Saved, nn.Module):
         if out_channels is not None:
             check_whole(out_channels, "out_channels", "the width of the embeddings")
         check_whole(cycle_length, "cycle_length", "how many counts are added to the features")
+        if num_embeddings is not None:
+            check_whole(num_embeddings, "num_embeddings", "the number of nodes with learned vectors")
+            if in_channels != 1:
+                raise ValueError(
+                    f"num_embeddings is given and in_channels is {in_channels}, expected 1: the number of each node."
+                )
         if isinstance(conv, nn.Module):
             raise ValueError(
                 f"conv is {conv}, a layer that is made already; expected a function or class that makes one, for "
@@ -205,6 +215,7 @@ class IDGNN(Saved, nn.Module):
         added = cycle_length if identity == "fast" else 0
         self.count_scale = CountScale(cycle_length) if added and cycle_scale == "standardized" else None
         self.lin_in = nn.Linear(in_channels + added, hidden_channels)
+        self.vectors = None if num_embeddings is None else nn.Embedding(num_embeddings, hidden_channels)
         self.convs = nn.ModuleList(layer() for _ in range(num_layers))
         self.norms = nn.ModuleList(BatchNorm(hidden_channels, allow_single_element=True) for _ in range(num_layers))
         self.before_pool = None
@@ -330,7 +341,12 @@ class IDGNN(Saved, nn.Module):
     def start(self, x: Tensor) -> Tensor:
         """The states before the first round."""
         x = x if self.count_scale is None else self.count_scale(x)
-        return drop(self.lin_in(x).relu(), self.dropout, self.training)
+        if self.vectors is None:
+            h = self.lin_in(x)
+        else:
+            one = torch.cat([torch.ones_like(x[:, :1]), x[:, 1:]], dim=1)  # the counts of ID-GNN-Fast are beside it
+            h = self.lin_in(one) + self.vectors(x[:, 0].long())
+        return drop(h.relu(), self.dropout, self.training)
 
     def after(self, layer: int, out: Tensor, real: Tensor | None = None) -> Tensor:
         """The states after a round, from what its convolution gave; `real` says which rows are no padding."""

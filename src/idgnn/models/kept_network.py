@@ -21,6 +21,7 @@ from idgnn.identity.two_colors import all_rows
 from idgnn.layers.aggregation import gather_sum
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.operator import LinearSumOperator, Operator, PlainRound, SumOperator
+from idgnn.models.chunk_shares import WHOLE, Share
 from idgnn.models.embedding_memory import Budget
 from idgnn.models.inputs import Inputs
 
@@ -52,16 +53,16 @@ class KeptNetwork:
         self.block_values: list[tuple[Tensor, ...]] = []  # of all blocks, for each round
         self.states = self._plain_states(x, read)  # after 0 ... num_layers rounds, each [num_nodes, width]
 
-    def chunks(self, queries: Queries) -> Iterator[tuple[tuple[int, int], float]]:
+    def chunks(self, queries: Queries, share: Share = WHOLE, start: int = 0) -> Iterator[tuple[tuple[int, int], float]]:
         """Runs of queries, in their order, that fit into the room, and the bytes of each; refuses one that does not
-        fit alone."""
+        fit alone. Of several processes, and of work that was begun, those that are left to this one."""
         bounds = row_bounds(self.graph, self.model.num_layers, queries)
         cost = self.budget.cost(*bounds, self.keeps_sums)
         for query in (cost > self.budget.room).nonzero().flatten():  # by the bound; what it really costs may be less
             alone = queries.slice(int(query), int(query) + 1)
             self._check(find_cone(self.graph, self.model.num_layers, alone), alone)
         total = torch.cat([cost.new_zeros(1), cost.cumsum(0)]).tolist()
-        for first, last in cut(cost, self.budget.chunk):
+        for first, last in share.left(cut(cost, min(self.budget.chunk, share.limit(cost))), start):
             yield (first, last), total[last] - total[first]
 
     def colored(self, queries: Queries) -> tuple[Tensor, int]:

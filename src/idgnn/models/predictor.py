@@ -214,17 +214,19 @@ def make_predictor(
     num_outputs: int,
     edge_dim: int | None,
     symmetric: bool = False,
+    num_embeddings: int | None = None,
 ) -> Predictor:
     """The network that settings ask for, with the width that its budget allows.
 
     Every network is counted with its own head. The budget is that of a plain GCN with the smallest head there is: for
     pairs the one linear layer of ID-GNN-Full, so that a network that reads pairs by an MLP is narrower for it.
-    `symmetric` says whether pairs have no direction, for settings that leave this to the task.
+    `symmetric` says whether pairs have no direction, for settings that leave this to the task; `num_embeddings` is the
+    number of nodes with learned vectors, if their numbers are the only feature.
     """
     symmetric = symmetric if settings.symmetric is None else settings.symmetric
 
     def network(settings: ModelSettings, width: int) -> Predictor:
-        encoder = settings.encoder(level, in_channels, width, edge_dim, directed=not symmetric).as_dict()
+        encoder = settings.encoder(level, in_channels, width, edge_dim, not symmetric, num_embeddings).as_dict()
         return Predictor(level, num_outputs, encoder, pair_head=settings.pair_head, symmetric=symmetric)
 
     if settings.conv == "gine" and edge_dim is None:
@@ -232,7 +234,7 @@ def make_predictor(
     width = settings.width
     if width is None:
         plain = replace(settings, conv="gcn", identity="none", colors=1)
-        gcn = plain.encoder(level, in_channels, settings.budget, None)
+        gcn = plain.encoder(level, in_channels, settings.budget, None, num_embeddings=num_embeddings)
         with torch.device("meta"):
             target = num_parameters(Predictor("node" if level == "pair" else level, num_outputs, gcn.as_dict()))
         step = settings.heads if settings.conv == "gat" else 1  # its heads share the width

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from idgnn.writing import replacing, write_text
 
 _WEIGHTS, _SETTINGS = "model.safetensors", "model.json"
+_CHECKSUM = "weights_sha256"
 
 
 class Saved(nn.Module):
@@ -34,12 +36,12 @@ class Saved(nn.Module):
                 )
         folder = Path(folder)
         state = separate_tensors(self.state_dict())
-        written = {"class": type(self).__name__, "settings": self.settings}
-        text = json.dumps(written, indent=2, default=np.generic.item) + "\n"
         # Both files are complete before either takes its name, so that a failure leaves what was there.
         with replacing(folder / _WEIGHTS) as weights:
             save_file(state, weights)
-            write_text(folder / _SETTINGS, text)
+            # A file of weights with other bits in it can be read, and would answer wrongly without a word.
+            written = {"class": type(self).__name__, "settings": self.settings, _CHECKSUM: _checksum(weights)}
+            write_text(folder / _SETTINGS, json.dumps(written, indent=2, default=np.generic.item) + "\n")
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -48,17 +50,23 @@ class Saved(nn.Module):
 
     @classmethod
     def _read_settings(cls, folder: str | os.PathLike[str]) -> dict[str, Any]:
+        """The settings; refuses weights that are not those that were saved with them."""
         folder = Path(folder)
         for name in (_SETTINGS, _WEIGHTS):
             if not (folder / name).is_file():
                 raise ValueError(f"there is no {name} in {folder}, expected a folder that {cls.__name__}.save wrote.")
         try:
             written = json.loads((folder / _SETTINGS).read_text())
-            name, settings = written["class"], written["settings"]
+            name, settings, checksum = written["class"], written["settings"], written[_CHECKSUM]
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{folder / _SETTINGS} is not what {cls.__name__}.save wrote: {error!r}.") from None
         if name != cls.__name__:
             raise ValueError(f"{folder} holds a {name}, expected a {cls.__name__}. Load it with {name}.load.")
+        if _checksum(folder / _WEIGHTS) != checksum:
+            raise ValueError(
+                f"{folder / _WEIGHTS} does not hold the weights that were saved: it was damaged or replaced. Copy the "
+                "folder from its source again, or train again."
+            )
         return settings
 
     @classmethod
@@ -77,6 +85,11 @@ class Saved(nn.Module):
         except (SafetensorError, RuntimeError) as error:
             raise ValueError(f"{path} does not hold the weights of this model: {error}") from None
         return self.eval()
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def separate_tensors(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -71,6 +71,8 @@ class EncoderConfig(LayerOptions):
     """Whether embeddings are scaled to length 1 before the last linear layer."""
     edge_dim: int | None = None
     """Number of edge features of gine."""
+    num_embeddings: int | None = None
+    """Number of nodes with learned vectors: the only feature of a node is its number."""
     directed: bool = False
     """Whether two colors tell the pair (u, v) from (v, u)."""
 
@@ -106,11 +108,18 @@ class ModelSettings(LayerOptions):
         return self.layers if self.layers is not None else 5 if level == "pair" else EncoderConfig.num_layers
 
     def encoder(
-        self, level: Level, in_channels: int, width: int, edge_dim: int | None, directed: bool = False
+        self,
+        level: Level,
+        in_channels: int,
+        width: int,
+        edge_dim: int | None,
+        directed: bool = False,
+        num_embeddings: int | None = None,
     ) -> EncoderConfig:
         """The encoder of this width for a task of this level, on graphs with `edge_dim` edge features, if any.
 
-        `directed` says whether two colors tell the two directions of a pair apart.
+        `directed` says whether two colors tell the two directions of a pair apart, `num_embeddings` how many nodes have
+        learned vectors.
         """
         return EncoderConfig(
             **_values(self, LayerOptions),
@@ -119,6 +128,7 @@ class ModelSettings(LayerOptions):
             out_channels=None,
             num_layers=self.num_layers(level),
             edge_dim=edge_dim if self.conv == "gine" else None,
+            num_embeddings=num_embeddings,
             directed=directed and self.colors == 2,
         )
 

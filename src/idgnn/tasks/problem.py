@@ -13,6 +13,7 @@ from idgnn.tasks.classification import Classification
 from idgnn.tasks.clustering import Clustering
 from idgnn.tasks.counting import Counting
 from idgnn.tasks.link_prediction import LinkObjective, LinkPrediction
+from idgnn.tasks.node_features import NodeFeatures, choose_features, give_features
 from idgnn.tasks.objective import Binary, Classes, Objective, Quantity
 from idgnn.tasks.quantities import Quantities
 from idgnn.tasks.query_set import QuerySet
@@ -57,6 +58,8 @@ class Problem:
     """The names of the classes, if they have any."""
     symmetric: bool = False
     """Whether pairs have no direction."""
+    features: NodeFeatures = field(default_factory=NodeFeatures)
+    """What nodes without features were given."""
 
     @property
     def in_channels(self) -> int:
@@ -75,7 +78,9 @@ def make_problem(dataset: Dataset, settings: TaskSettings, seed: int = 0) -> Pro
         raise ValueError("there are no graphs, expected at least one.")
     task = TASKS[settings.name]
     dataset = replace(dataset, graphs=task.labeled(dataset.graphs, settings))
+    features = choose_features(settings, dataset)
     parts, graph_ids = task.split(dataset, settings, seed)
+    parts = give_features(features, parts)
     targets = {name: part.target for name, part in parts.items() if part.target is not None}
     objective = _judged_by(task.objective(settings, targets), settings)
     held_out = {name: part for name, part in parts.items() if name != "train"}
@@ -95,6 +100,7 @@ def make_problem(dataset: Dataset, settings: TaskSettings, seed: int = 0) -> Pro
         graph_ids,
         task.class_names(dataset, settings),
         task.symmetric(dataset),
+        features,
     )
 
 

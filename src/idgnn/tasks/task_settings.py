@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from idgnn.choices import TASK_LEVEL, ErrorName, Level, MetricName, TaskName, check_choices, check_counts, check_numbers
+from idgnn.choices import (
+    TASK_LEVEL,
+    TASK_METRICS,
+    ErrorName,
+    FeatureName,
+    Level,
+    MetricName,
+    TaskName,
+    check_choices,
+    check_counts,
+    check_numbers,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +53,10 @@ class TaskOptions:
     class_weights: Literal["none", "balanced"] = "none"
     """Errors in the loss count the same, or each class as much as any other however rare it is."""
 
+    features: FeatureName = "constant"
+    """What nodes without features are given: the number 1; their degree; a one-hot code or a learned vector of each
+    node, for a single graph; closed-walk counts; auto chooses and says so."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "patterns", tuple(self.patterns))  # a list if it was read from a file
         check_choices(self)
@@ -69,6 +84,14 @@ class TaskSettings(TaskOptions):
     """A task by name, with its options."""
 
     name: TaskName
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.metric is not None and self.metric not in TASK_METRICS[self.name]:
+            raise ValueError(
+                f"metric is {self.metric!r}, but {self.name} is measured by {', '.join(TASK_METRICS[self.name])}. Name "
+                "one of them."
+            )
 
     @property
     def level(self) -> Level:

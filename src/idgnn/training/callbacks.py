@@ -16,6 +16,9 @@ class Callback:
     def begin(self, record: dict[str, Any], num_parameters: int) -> None:
         """Before the first epoch, with the content of `run.json`."""
 
+    def step(self, epoch: int, done: int, steps: int) -> None:
+        """After every step: how many of the steps of an epoch are done. A GPU may still be at work on them."""
+
     def epoch(self, epoch: Epoch) -> None:
         """After every epoch."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
 from collections.abc import Mapping
@@ -53,6 +54,15 @@ def load_checkpoint(trainer: Trainer, path: Path) -> None:
         )
 
 
+def _checksum(tensors: Mapping[str, Tensor], progress: str) -> str:
+    """Of all that training goes on with: other bits in the file could be read, and would change the result."""
+    digest = hashlib.sha256(progress.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)};".encode())
+        digest.update(tensor.cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
 def save_state(
     path: Path,
     model: nn.Module,
@@ -66,8 +76,9 @@ def save_state(
         written |= {f"adam/{number}/{name}": slots[name] for name in _ADAM_STATE}
     for group, values in tensors.items():
         written |= {f"{group}/{name}": tensor for name, tensor in values.items()}
+    separate, said = separate_tensors(written), json.dumps(progress)
     with replacing(path) as temporary:
-        save_file(separate_tensors(written), temporary, {"progress": json.dumps(progress)})
+        save_file(separate, temporary, {"progress": said, "checksum": _checksum(separate, said)})
 
 
 def load_state(
@@ -76,8 +87,11 @@ def load_state(
     """Restores weights and the state of Adam that :func:`save_state` wrote; returns all tensors, and the values."""
     try:
         with safe_open(path, "pt", device=str(device)) as file:
-            progress = json.loads(file.metadata()["progress"])
+            metadata = file.metadata()
+            progress = json.loads(metadata["progress"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
+        if _checksum(tensors, metadata["progress"]) != metadata["checksum"]:
+            raise ValueError("it was damaged")
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
         raise ValueError(f"{path} is not a checkpoint of a run ({error}). Start the run again.") from None
     try:

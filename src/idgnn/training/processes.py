@@ -7,11 +7,11 @@ gradients are averaged, predictions are gathered, and only the first process wri
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -20,6 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from idgnn.identity.cost import TooLargeError
 
+Value = TypeVar("Value")
 _SET_BY_TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -61,6 +62,14 @@ class Processes:
         if self.size > 1:
             dist.all_reduce(value)
         return value
+
+    def from_first(self, make: Callable[[], Value]) -> Value:
+        """What the first process makes, in every process."""
+        if self.size == 1:
+            return make()
+        found: list[Any] = [make() if self.first else None]
+        dist.broadcast_object_list(found)
+        return found[0]
 
     def wait(self) -> None:
         """Waits until all processes have called this."""

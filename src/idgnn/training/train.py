@@ -97,17 +97,36 @@ def train(
     settings = RunSettings(
         source, task, model or ModelSettings(), training or TrainOptions(), selection or Selection(), seed, own_network
     )
-    files = None if folder is None else RunFolder(Path(folder))
-    if files is None and resume:
+    if folder is None and resume:
         raise ValueError("resume continues the run in a folder, but no folder was given. Name it.")
     with joined(settings.training.device) as processes:
         with processes.one_before_others():  # one process downloads and caches for all
-            given = None if isinstance(data, str | FileSource) else Dataset(GRAPHS, as_list(data))
-            dataset = read_data(settings) if given is None else _selected(given, settings.selection)
-        if not processes.first:
-            return _train(settings, wrapped, dataset, files, resume, (), processes)
-        with nullcontext() if files is None else files.lock():
-            return _train(settings, wrapped, dataset, files, resume, callbacks, processes)
+            dataset = dataset_of(data, settings)
+        return train_dataset(dataset, settings, processes, wrapped, folder, resume, callbacks)
+
+
+def train_dataset(
+    dataset: Dataset,
+    settings: RunSettings,
+    processes: Processes,
+    wrapped: IdentityAwareModel | None = None,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    callbacks: Sequence[Callback] = (),
+) -> Run:
+    """:func:`train` on graphs that were read, in processes that have joined."""
+    files = None if folder is None else RunFolder(Path(folder))
+    if not processes.first:
+        return _train(settings, wrapped, dataset, files, resume, (), processes)
+    with nullcontext() if files is None else files.lock():
+        return _train(settings, wrapped, dataset, files, resume, callbacks, processes)
+
+
+def dataset_of(data: str | FileSource | Data | Sequence[Data], settings: RunSettings) -> Dataset:
+    """The graphs that were given, or that a name or files stand for."""
+    if isinstance(data, str | FileSource):
+        return read_data(replace(settings, data=data))
+    return _selected(Dataset(GRAPHS, as_list(data)), settings.selection)
 
 
 def read_data(settings: RunSettings) -> Dataset:
@@ -147,8 +166,21 @@ def _train(
     objective = problem.objective
     level, outputs = problem.level, objective.num_outputs
     if wrapped is None:
-        model = make_predictor(settings.model, level, problem.in_channels, outputs, problem.edge_dim, problem.symmetric)
+        model = make_predictor(
+            settings.model,
+            level,
+            problem.in_channels,
+            outputs,
+            problem.edge_dim,
+            problem.symmetric,
+            problem.features.num_embeddings,
+        )
     else:
+        if problem.features.kind == "embedding":
+            raise ValueError(
+                "features is 'embedding', learned vectors in the first layer of an IDGNN, but model is a model of your "
+                "own. Use onehot, or give the nodes their numbers as x and look vectors up in your model."
+            )
         model = wrapped_predictor(wrapped, level, outputs, _first_graph(problem.train), problem.symmetric)
     record = _record(dataset, problem)
     if isinstance(settings.data, FileSource):
@@ -165,6 +197,7 @@ def _train(
         for callback in callbacks:
             callback.begin({"settings": settings.as_dict(), **record}, num_parameters(model))
             begun.append(callback)
+        trainer.on_step = lambda done, steps: _tell(callbacks, trainer.epoch + 1, done, steps)
         for epoch in trainer.epochs():
             epochs.append(epoch)
             if written is not None:
@@ -196,7 +229,13 @@ def _train(
         epochs,
         result,
         path,
+        problem.features,
     )
+
+
+def _tell(callbacks: Sequence[Callback], epoch: int, done: int, steps: int) -> None:
+    for callback in callbacks:
+        callback.step(epoch, done, steps)
 
 
 def _record(dataset: Dataset, problem: Problem) -> dict[str, dict[str, Any]]:
@@ -214,6 +253,7 @@ def _record(dataset: Dataset, problem: Problem) -> dict[str, dict[str, Any]]:
             "metric": problem.objective.metric,
             "classes": problem.classes,
             "weighted": problem.train.edge_weight is not None,
+            "features": problem.features.as_dict(),
         },
     }
 

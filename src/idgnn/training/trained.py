@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +22,7 @@ from idgnn.identity.queries import as_tensor
 from idgnn.models.embedding import EmbeddingBar
 from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.models.predictor import Predictor, both_directions
+from idgnn.tasks.node_features import NodeFeatures, lack_features
 from idgnn.tasks.objective import Objective
 from idgnn.tasks.problem import TASKS, objective_from_dict
 from idgnn.tasks.query_set import QuerySet, as_list, restore_integers, stack
@@ -29,7 +30,7 @@ from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.evaluation import predict_all
 from idgnn.training.partial import embed_partial
 from idgnn.training.prediction_tables import PredictionTable, prediction_columns, query_columns
-from idgnn.training.processes import choose_device
+from idgnn.training.processes import SINGLE_PROCESS, Processes, choose_device
 from idgnn.training.run_folder import Epoch, RunFolder
 from idgnn.training.run_settings import RunSettings
 
@@ -51,6 +52,8 @@ class Run:
     epochs: list[Epoch]
     result: dict[str, Any]
     folder: Path | None = None
+    features: NodeFeatures = field(default_factory=NodeFeatures)
+    """What nodes without features were given, and are given in new graphs."""
 
     @property
     def pair_columns(self) -> tuple[str, str]:
@@ -82,6 +85,7 @@ class Run:
                 files.epochs(),
                 record["result"],
                 Path(folder),
+                NodeFeatures(**record["task"]["features"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(
@@ -139,6 +143,7 @@ class Run:
         device: str = "auto",
         progress: bool = False,
         partial: Path | None = None,
+        processes: Processes = SINGLE_PROCESS,
     ) -> tuple[PredictionTable, Tensor]:
         """Embeddings of every node, or of the given pairs of each graph: their queries, and `[rows, width]`.
 
@@ -150,11 +155,16 @@ class Run:
             progress: Whether to show a progress bar.
             partial: A file for finished rows: the same call continues from it if it was stopped. Delete it with
                 :func:`idgnn.training.partial.discard`.
+            processes: With `partial`, the processes that share the work; the embeddings are those of one process, and
+                all but the first get no rows.
         """
         graphs, pairs = self._read(graphs, pairs)
         given, _, part = self._queries(graphs, pairs, "pair" if self.model.level == "pair" else "node")
         with _on(self.model, device) as model:
-            out = _embedded(model, part, memory, progress, partial)
+            if partial is None:
+                out = _embedded(model, part, memory, progress)
+            else:
+                out = _embedded_partial(model, part, memory, progress, partial, processes)
         return query_columns(part, given, range(len(given)), self.pair_columns), out
 
     def _read(
@@ -181,6 +191,7 @@ class Run:
         if pairs is not None and self.model.level != "pair":
             raise ValueError(f"the network was trained for {self.task.name}, which is not about pairs of nodes.")
         graphs, queries = as_list(given), None if pairs is None else [_as_pairs(each) for each in pairs]
+        self.features.check_nodes(graphs)
         part = self._stacked(level, graphs, queries)
         expected = self.model.in_channels
         if part.x.size(1) != expected:
@@ -200,6 +211,8 @@ class Run:
     def _stacked(self, level: Level, graphs: Sequence[Data], queries: Sequence[Tensor] | None) -> QuerySet:
         """The graphs as a query set, with features as in training: a wrapped model is given integers as they are."""
         part = stack(level, graphs, queries)
+        if self.features.kind != "constant" and lack_features(graphs):
+            part = replace(part, x=self.features.of(part))
         if not isinstance(self.model.encoder, IdentityAwareModel):
             return part
         edge_attr = None if part.edge_attr is None else restore_integers(graphs, "edge_attr", part.edge_attr)
@@ -218,23 +231,38 @@ def _as_pairs(given: Any) -> Tensor:
     return pairs if pairs.numel() else pairs.long()
 
 
-def _embedded(
-    model: Predictor,
-    part: QuerySet,
-    memory: int | str | None,
-    progress: bool = False,
-    partial: Path | None = None,
-) -> Tensor:
+def _embedded(model: Predictor, part: QuerySet, memory: int | str | None, progress: bool = False) -> Tensor:
     """The embeddings of all queries, on the CPU."""
-    if part.queries is not None and part.queries.numel() == 0:  # no pairs in any graph
+    if _no_pairs(part):
         return torch.empty(0, model.pair_channels)
-    data = Data(part.x, part.edge_index, part.edge_attr, edge_weight=part.edge_weight)
     with warnings.catch_warnings():
         # As in training: many pairs are too far apart for the color to arrive, which is part of the task.
         warnings.simplefilter("ignore", UnreachedColorWarning)
-        if partial is None:
-            return model.encoder.embed(data, part.queries, memory=memory, progress=progress)
-        return embed_partial(model.encoder, data, part.queries, memory, progress, partial)
+        return model.encoder.embed(_data(part), part.queries, memory=memory, progress=progress)
+
+
+def _embedded_partial(
+    model: Predictor,
+    part: QuerySet,
+    memory: int | str | None,
+    progress: bool,
+    partial: Path,
+    processes: Processes,
+) -> Tensor:
+    """The same, kept in a file while it is computed, by one or several processes."""
+    if _no_pairs(part):
+        return torch.empty(0, model.pair_channels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreachedColorWarning)
+        return embed_partial(model.encoder, _data(part), part.queries, memory, progress, partial, processes)
+
+
+def _no_pairs(part: QuerySet) -> bool:
+    return part.queries is not None and part.queries.numel() == 0
+
+
+def _data(part: QuerySet) -> Data:
+    return Data(part.x, part.edge_index, part.edge_attr, edge_weight=part.edge_weight)
 
 
 def _both_embedded(model: Predictor, part: QuerySet, memory: int | str | None, progress: bool) -> Tensor:

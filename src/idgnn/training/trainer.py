@@ -93,6 +93,7 @@ class Trainer:
         self._fit_cycle_scale()
         self.batches: BatchSource | RootBatches | None = None  # of the training part, until its queries change
         self.held_out = {name: self._batches(self._placed(part)) for name, part in problem.held_out.items()}
+        self.on_step: Callable[[int, int], None] | None = None  # (steps done, steps of the epoch) after each step
         self.epoch, self.batch_size = 0, options.query_batch_size or options.batch_size
         self.best_epoch, self.best_score, self.best_weights = 0, -math.inf, dict[str, Tensor]()
 
@@ -116,6 +117,8 @@ class Trainer:
                     total += loss
                     steps += 1
                     waiting.pop(0)
+                    if self.on_step is not None:
+                        self.on_step(steps, steps + len(waiting))
             except Exception as error:
                 if not is_out_of_memory(error) or waiting[0].numel() == 1:
                     raise

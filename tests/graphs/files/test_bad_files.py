@@ -10,6 +10,8 @@ from idgnn.graphs.files.text import BadRows
 from idgnn.graphs.sources import FileSource
 from tests.graphs.files.written import write
 
+MISSING = "; --missing says what becomes of numbers that are not there"
+
 
 def bad_rows(source: FileSource, schema=None) -> list[str]:
     with pytest.raises(BadRows) as caught:
@@ -35,7 +37,7 @@ def test_every_bad_row_of_all_files_is_reported_with_its_line(tmp_path):
         "e.csv:10: graph 'h' is not in " + str(tmp_path / "g.csv")
         + "; column 'weight' is 'inf', expected a finite number; node 'a' is not in the node table; "
         "node 'b' is not in the node table",
-        "n.csv:4: column 'age' is '', expected a finite number",
+        f"n.csv:4: column 'age' is '', expected a finite number{MISSING}",
         "n.csv:5: node 'a' is there already, at 3",
         "n.csv:6: the node is empty",
         "n.csv:7: column 'age' is 'inf', expected a finite number",
@@ -71,7 +73,7 @@ def test_what_is_not_available_is_no_class_no_quantity_and_no_feature(tmp_path, 
     assert read_files(source, quantity=True).graphs[0].y[:2].tolist() == [0, 1]
     assert math.isnan(read_files(source, quantity=True).graphs[0].y[2])
     feature = FileSource(edges, source.nodes)
-    assert bad_rows(feature) == [f"n.csv:4: column 'y' is {cell!r}, expected a finite number"]
+    assert bad_rows(feature) == [f"n.csv:4: column 'y' is {cell!r}, expected a finite number{MISSING}"]
 
 
 def test_text_as_a_quantity_is_one_error(tmp_path):

@@ -19,7 +19,7 @@ def source(tmp_path, missing):
 
 
 def test_by_default_they_are_bad_rows(tmp_path):
-    with pytest.raises(BadRows, match=r"n.csv:3: column 'age' is 'NA', expected a finite number"):
+    with pytest.raises(BadRows, match=r"n.csv:3: column 'age' is 'NA', expected a finite number; --missing says"):
         read_files(source(tmp_path, "error"))
 
 

@@ -237,7 +237,9 @@ def _coded(column: ColumnSchema, table: TextTable, bad: list[BadRow], empty: flo
             codes.append(empty)
             continue
         if code is None or not abs(code) <= LARGEST:
-            wrong[cell] = f"column {column.name!r} is {cell!r}, expected {_expected(column)}"
+            missing = place is None and _is_unknown(cell) and column.name != "weight"  # of an edge
+            advice = "; --missing says what becomes of numbers that are not there" if missing else ""
+            wrong[cell] = f"column {column.name!r} is {cell!r}, expected {_expected(column)}{advice}"
         codes.append(math.nan if code is None else code)
     bad.extend(BadRow(table.path, table.lines[row], wrong[cells[row]]) for row in cells.rows_where(wrong))
     return torch.from_numpy(np.array(codes, np.float64)[cells.codes])

@@ -156,8 +156,14 @@ def _add_edges(graphs: dict[str, Data], table: EdgeTable, schema: Schema, fitted
             graph.edge_weight = weight[row]
 
 
-def _ends(table: EdgeTable, rows: np.ndarray, index: dict[str, int], bad: list[BadRow]) -> Tensor | None:
-    """The `edge_index` of these rows; `None` if they have unknown nodes."""
+def _ends(
+    table: EdgeTable,
+    rows: np.ndarray,
+    index: dict[str, int],
+    bad: list[BadRow],
+    where: str = "is not in the node table",
+) -> Tensor | None:
+    """The `edge_index` of these rows; `None` if they have unknown nodes, which are said to be nowhere."""
     codes, every = table.ends
     whole = rows.size == codes.shape[1]
     codes = codes if whole else codes[:, rows]
@@ -175,7 +181,7 @@ def _ends(table: EdgeTable, rows: np.ndarray, index: dict[str, int], bad: list[B
     for row in rows[unknown.any(0)].tolist():
         for node in (table.source[row], table.target[row]):
             if node and node not in index:
-                bad.append(BadRow(table.path, table.lines[row], f"node {node!r} is not in the node table"))
+                bad.append(BadRow(table.path, table.lines[row], f"node {node!r} {where}"))
     return None
 
 
@@ -195,10 +201,28 @@ def _add_pairs(graphs: dict[str, Data], table: EdgeTable, label: ColumnSchema | 
             bad.append(BadRow(table.path, table.lines[rows_of[name][0]], what))
     for name, graph in graphs.items():
         rows = rows_of.get(name, np.zeros(0, np.int64))
-        ends = _ends(table, rows, {node: i for i, node in enumerate(graph.node_name)}, bad)
+        index = {node: i for i, node in enumerate(graph.node_name)}
+        ends = _ends(table, rows, index, bad, f"is not in the graph {name!r}" if table.many else "is not in the graph")
         graph.edge_label_index = torch.zeros(2, 0, dtype=torch.long) if ends is None else ends
         if y is not None:
             graph.edge_label = y[torch.from_numpy(rows)]
+            if ends is not None:
+                _report_contradictions(table, rows, ends, graph.edge_label, len(index), bad)
+
+
+def _report_contradictions(
+    table: EdgeTable, rows: np.ndarray, ends: Tensor, label: Tensor, num_nodes: int, bad: list[BadRow]
+) -> None:
+    """Reports pairs that have two known labels: of those in training and those held out, one would be wrong."""
+    known = (~label.isnan() if label.is_floating_point() else label >= 0).nonzero().flatten()
+    pair, place = torch.unique(ends[0, known] * num_nodes + ends[1, known], return_inverse=True)
+    first = torch.full((pair.numel(),), known.numel()).scatter_reduce(0, place, torch.arange(known.numel()), "amin")
+    earlier = known[first][place]  # the first row of the same pair
+    for row, before in zip(known.tolist(), earlier.tolist(), strict=True):
+        if label[row] != label[before]:
+            number, other = int(rows[row]), table.lines[int(rows[before])]
+            what = f"the pair {table.source[number]!r}, {table.target[number]!r} has another label at {other}"
+            bad.append(BadRow(table.path, table.lines[number], what))
 
 
 def _both_directions(ends: Tensor, row: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:

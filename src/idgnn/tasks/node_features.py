@@ -1,0 +1,159 @@
+"""What nodes are given that have no features of their own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import degree
+
+from idgnn.choices import FeatureName, TaskName
+from idgnn.graphs.dataset import Dataset, checksum
+from idgnn.identity.cycle_features import cycle_features
+from idgnn.tasks.query_set import QuerySet
+from idgnn.tasks.task_settings import TaskSettings
+
+COUNTS = 10  # closed walks of length 1 to 10, as ID-GNN-Fast counts them
+MOST_ONE_HOT = 4096  # nodes: their features take 64 MiB
+MOST_EMBEDDED = 2**24  # up to here float32, in which features are held, has every whole number
+_FROM_STRUCTURE: tuple[TaskName, ...] = (
+    "node-clustering",
+    "node-counting",
+    "shortest-path",
+    "graph-clustering",
+    "graph-counting",
+)
+
+
+@dataclass(frozen=True)
+class NodeFeatures:
+    """The features that nodes were given, as they are kept with a run."""
+
+    kind: FeatureName = "constant"
+    reason: str = ""
+    """Why `auto` took them; empty if the user did, or if the graphs have features."""
+    nodes: str | None = None
+    """Of one-hot numbers and embeddings, which are of certain nodes: a checksum of their names, or of the graph."""
+    number: int | None = None
+    """How many nodes these are."""
+
+    as_dict = asdict
+
+    @property
+    def num_embeddings(self) -> int | None:
+        """How many nodes have learned vectors."""
+        return self.number if self.kind == "embedding" else None
+
+    def of(self, part: QuerySet) -> Tensor:
+        """The features of all nodes of a part `[nodes, channels]`, from the edges that carry its messages alone.
+
+        Edges that are predicted are not among these.
+        """
+        num_nodes, edge_index = part.x.size(0), part.edge_index
+        if self.kind == "degree":  # in and out
+            return torch.stack([degree(end, num_nodes).log1p() for end in edge_index.flip(0)], dim=1)
+        if self.kind == "counts":
+            return cycle_features(edge_index, num_nodes, COUNTS, "log").float()
+        if self.kind == "onehot":
+            return torch.eye(num_nodes)
+        if self.kind == "embedding":
+            return torch.arange(num_nodes).unsqueeze(1).float()
+        return part.x
+
+    def check_nodes(self, graphs: Sequence[Data]) -> None:
+        """Refuses other nodes than those that the features are of."""
+        if self.nodes is not None and (len(graphs) != 1 or _checksum(graphs[0]) != self.nodes):
+            raise ValueError(
+                f"the network was trained with --features {self.kind}: it has weights of their own for the "
+                f"{self.number:,} nodes of its graph, and was given other nodes, or in another order. Train it with "
+                "--features degree or counts to use it on other graphs."
+            )
+
+
+def lack_features(graphs: Sequence[Data]) -> bool:
+    """Whether no node has features: there is no `x`, or it is 1 everywhere, as graphs of files without columns have it.
+
+    Example:
+        >>> lack_features([Data(num_nodes=2), Data(x=torch.ones(3, 1))]), lack_features([Data(x=torch.rand(3, 1))])
+        (True, False)
+    """
+    return all(graph.x is None or (graph.x[:1].numel() <= 1 and bool((graph.x == 1).all())) for graph in graphs)
+
+
+def choose_features(settings: TaskSettings, dataset: Dataset) -> NodeFeatures:
+    """The features that the settings name, or for `auto` the choice and its reason.
+
+    One-hot numbers and embeddings are weights for each node. They need a single graph, of which training sees all
+    nodes, and are no use on another one.
+    """
+    graphs, kind = dataset.graphs, settings.features
+    # A column of files is a feature also where it is 1 everywhere, as a column of one category is.
+    lacking = lack_features(graphs) if dataset.schema is None else not dataset.schema.node
+    if kind == "auto":
+        return _automatic(settings, graphs) if lacking else NodeFeatures()
+    if kind != "constant" and not lacking:
+        raise ValueError(
+            f"features is {kind!r}, which is for graphs without features, but these have "
+            f"{next(graph.x for graph in graphs if graph.x is not None)[:1].numel()} for each node. Leave it out, or "
+            "leave the columns out (--ignore)."
+        )
+    return _of_kind(kind, graphs)
+
+
+def _automatic(settings: TaskSettings, graphs: Sequence[Data]) -> NodeFeatures:
+    if settings.name in _FROM_STRUCTURE:
+        return NodeFeatures("constant", "labels are computed from the structure alone")
+    if len(graphs) > 1:
+        return NodeFeatures("degree", "nodes of different graphs have nothing else in common")
+    if settings.name == "link-prediction":
+        return NodeFeatures("degree", "links of new nodes can be predicted with it")
+    number = graphs[0].num_nodes or 0
+    if number <= MOST_ONE_HOT:
+        return replace(_of_kind("onehot", graphs), reason="there is one graph, of which training sees all nodes")
+    if number <= MOST_EMBEDDED:
+        reason = f"there is one graph, of which training sees all nodes, more than {MOST_ONE_HOT:,}"
+        return replace(_of_kind("embedding", graphs), reason=reason)
+    return NodeFeatures("degree", f"the graph has more than {MOST_EMBEDDED:,} nodes")
+
+
+def _of_kind(kind: FeatureName, graphs: Sequence[Data]) -> NodeFeatures:
+    if kind not in ("onehot", "embedding"):
+        return NodeFeatures(kind)
+    if len(graphs) != 1:
+        raise ValueError(
+            f"features is {kind!r}, weights for each node, which a network can learn if there is one graph, but there "
+            f"are {len(graphs)}. Use degree or counts."
+        )
+    number, most = graphs[0].num_nodes or 0, MOST_ONE_HOT if kind == "onehot" else MOST_EMBEDDED
+    if number > most:
+        raise ValueError(
+            f"features is {kind!r}, but the graph has {number:,} nodes, and at most {most:,} can be coded so. Use "
+            f"{'embedding' if number <= MOST_EMBEDDED else 'degree'}."
+        )
+    return NodeFeatures(kind, nodes=_checksum(graphs[0]), number=number)
+
+
+def _checksum(graph: Data) -> str:
+    """Of the names of its nodes in their order; of a graph without names, of its edges."""
+    names = graph.get("node_name")
+    if names is None:
+        return checksum([Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes)])
+    return hashlib.sha256("\0".join(names).encode()).hexdigest()
+
+
+def give_features(features: NodeFeatures, parts: Mapping[str, QuerySet]) -> dict[str, QuerySet]:
+    """The parts with these features; parts that share a graph share its features."""
+    if features.kind == "constant":
+        return dict(parts)
+    made: dict[tuple[int, int], Tensor] = {}
+    found = {}
+    for name, part in parts.items():
+        key = (id(part.x), id(part.edge_index))
+        if key not in made:
+            made[key] = features.of(part)
+        found[name] = replace(part, x=made[key])
+    return found
