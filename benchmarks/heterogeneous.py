@@ -19,7 +19,7 @@ from torch_geometric.nn import HeteroConv, SAGEConv
 from idgnn import HeteroConfig, HeteroIDGNN, reachable
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.cone import ball
-from idgnn.identity.hetero.schedule import Way, typed_schedule
+from idgnn.identity.hetero.schedule import typed_schedule
 from idgnn.identity.hetero.types import TypedGraph
 from idgnn.identity.queries import Queries
 from idgnn.identity.schedule_builder import make_schedule
@@ -69,7 +69,7 @@ def cost_per_root(data: HeteroData, root: str, num_layers: int, roots: Tensor) -
     graph = IndexedGraph(typed.edge_index, typed.total)
     node = typed.number(root, roots)
     own = make_schedule(graph, Queries(node, node), num_layers, exchange=None, plain_known=True, gradients=False)
-    schedule = typed_schedule(own, graph, typed, Way(gradients=False))
+    schedule = typed_schedule(own, graph, typed, gradients=False)
     rows = messages = 0.0
     for v in node:  # each round needs the nodes that reach the root in the rounds that are left
         reached, steps = ball(graph.into, v.view(1), num_layers - 1, typed.total)

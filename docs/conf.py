@@ -37,6 +37,7 @@ nb_execution_mode = "force"
 nb_execution_timeout = 300  # seconds for a cell, on a busy machine too
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads that wait for each other cost more than these graphs
 os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # progress bars without Jupyter's widgets
 
 # Docstrings write code between single backticks.

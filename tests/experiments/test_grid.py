@@ -10,7 +10,7 @@ from statistics import median
 import pytest
 
 from idgnn.experiments.estimate import Estimator
-from idgnn.experiments.grid import Choice, in_order, quick
+from idgnn.experiments.grid import PROTOCOLS, Choice, in_order, quick
 from idgnn.experiments.spec import MeasureJob, PeerJob, RunRecord, TrainJob, job_as_dict
 from idgnn.experiments.store import read_records
 from idgnn.experiments.tables import TABLES
@@ -129,7 +129,7 @@ def test_estimates_grow_with_the_work():
 def test_estimates_of_the_published_results_are_right_within_a_factor_of_ten():
     """Leave one machine out: the rate of all other CPUs, or GPUs, predicts its runs."""
     records = read_records(Path(__file__).parents[2] / "results" / "records.jsonl.gz").records
-    specs = {spec.key: spec for spec in Choice(protocols=("text", "released")).specs()}
+    specs = {spec.key: spec for spec in Choice(protocols=PROTOCOLS).specs()}
     for kind, machine in (("gpu", "NVIDIA H200, 12 runs side by side"), ("cpu", "AMD EPYC, 1 run side by side")):
         others = [record for record in records.values() if record.machine != machine]
         estimate = Estimator(machine, kind, others)

@@ -117,6 +117,25 @@ def assert_same(ours: Tensor, theirs: Tensor, tolerance: float = 1e-10) -> None:
         assert difference <= tolerance * scale, f"differ by {difference} where the largest number is {scale}"
 
 
+def assert_engines_agree(model, graph, edge: dict[str, Tensor], asked, engines, reference) -> None:
+    """Every engine gives the outputs of `reference(x, **edge)`, and its gradients of inputs and weights."""
+    parameters, names, inputs = list(model.parameters()), list(edge), [graph.x, *edge.values()]
+
+    def named(run):
+        return lambda x, *values: run(x, **dict(zip(names, values, strict=True)))
+
+    expected, expected_gradients = value_and_gradients(named(reference), inputs, parameters)
+    for engine in engines:
+
+        def ours(x, engine=engine, **edge):
+            return model(x, graph.edge_index, queries=asked, engine=engine, **edge)
+
+        out, gradients = value_and_gradients(named(ours), inputs, parameters)
+        assert_same(out, expected, 1e-10)
+        for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
+            assert_same(gradient, expected_gradient, 1e-9)
+
+
 def value_and_gradients(run, inputs: list[Tensor], parameters: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
     """What `run(*inputs)` returns, and the gradients of a fixed weighted sum of it."""
     inputs = [value.detach().clone().requires_grad_() for value in inputs]

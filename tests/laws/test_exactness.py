@@ -12,6 +12,7 @@ from tests.laws.graphs import as_pairs, queries
 from tests.laws.networks import (
     COLORS,
     KINDS,
+    assert_engines_agree,
     assert_same,
     encoder,
     layer,
@@ -36,25 +37,12 @@ def test_every_engine_is_brute_force(kind, num_layers, data):
     graph = data.draw(kind.graphs())
     asked = data.draw(queries(graph.num_nodes))
     model = encoder(kind, num_layers, color=data.draw(st.sampled_from(COLORS)))
-    parameters = list(model.parameters())
-    names = list(kind.edge(graph))
-    inputs = [graph.x, *kind.edge(graph).values()]
+    listed = as_pairs(asked, graph.num_nodes)
 
-    def reference(x, *edge):
-        listed = as_pairs(asked, graph.num_nodes)
-        return brute_force.embeddings(model, x, graph.edge_index, listed, **dict(zip(names, edge, strict=True)))
+    def reference(x, **edge):
+        return brute_force.embeddings(model, x, graph.edge_index, listed, **edge)
 
-    expected, expected_gradients = value_and_gradients(reference, inputs, parameters)
-    for engine in engines(model):
-
-        def ours(x, *edge, engine=engine):
-            edge = dict(zip(names, edge, strict=True))
-            return model(x, graph.edge_index, queries=asked, engine=engine, **edge)
-
-        out, gradients = value_and_gradients(ours, inputs, parameters)
-        assert_same(out, expected, 1e-10)
-        for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
-            assert_same(gradient, expected_gradient, 1e-9)
+    assert_engines_agree(model, graph, kind.edge(graph), asked, engines(model), reference)
 
 
 @pytest.mark.parametrize("identity", [True, False])

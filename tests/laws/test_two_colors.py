@@ -19,6 +19,7 @@ from tests.laws.networks import (
     OUT,
     WIDTH,
     Kind,
+    assert_engines_agree,
     assert_same,
     layer,
     plain_twin,
@@ -93,23 +94,12 @@ def test_every_engine_is_brute_force(kind, num_layers, data):
     )
     size = graph.num_nodes
     asked = data.draw(st.one_of(triples(size), st.none(), roots(size), pairs(size)))
-    parameters, names = list(model.parameters()), list(kind.edge(graph))
-    inputs, listed = [graph.x, *kind.edge(graph).values()], asked_of(model, graph, asked)
+    listed = asked_of(model, graph, asked)
 
-    def reference(x, *edge):
-        return brute_force.two_colors(model, x, graph.edge_index, listed, **dict(zip(names, edge, strict=True)))
+    def reference(x, **edge):
+        return brute_force.two_colors(model, x, graph.edge_index, listed, **edge)
 
-    expected, expected_gradients = value_and_gradients(reference, inputs, parameters)
-    for engine in engines(model):
-
-        def ours(x, *edge, engine=engine):
-            edge = dict(zip(names, edge, strict=True))
-            return model(x, graph.edge_index, queries=asked, engine=engine, **edge)
-
-        out, gradients = value_and_gradients(ours, inputs, parameters)
-        assert_same(out, expected, 1e-10)
-        for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
-            assert_same(gradient, expected_gradient, 1e-9)
+    assert_engines_agree(model, graph, kind.edge(graph), asked, engines(model), reference)
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GAT, GIN, GraphConv, GraphSAGE
 
-from idgnn import IDGNN, IdentityConv, identity_aware, identity_cost, identity_graph, match_budget
+from idgnn import IDGNN, IdentityConv, RootLoader, identity_aware, identity_cost, identity_graph, match_budget
 from idgnn.identity import cost
 from idgnn.models.budget import num_parameters
 from idgnn.models.large_graph import LargeGraph
@@ -178,6 +178,22 @@ def test_an_embedding_that_does_not_fit_is_refused() -> None:
     leaves = torch.arange(1, 20)
     found = model.embed(star, leaves, memory="2MiB")
     torch.testing.assert_close(found, model(star.x, star.edge_index, queries=leaves))
+
+
+@pytest.mark.parametrize("pool", ["sum", "mean", "max"])
+def test_a_graph_without_nodes_has_no_embeddings(pool) -> None:
+    model = IDGNN(1, 8, 4, conv="gin", colors=2, pool=pool).eval()
+    assert model(torch.ones(0, 1), torch.empty(2, 0, dtype=torch.long)).shape == (0, 4)
+
+
+def test_batches_of_triples_are_those_of_the_whole_graph() -> None:
+    model = drawn(IDGNN(features().size(1), 8, 4, conv="gin", colors=2))
+    x = features().double()
+    loader = RootLoader(Data(x=x, edge_index=EDGES), model, TRIPLES, batch_size=3)
+    found = {int(i): row for batch in loader for i, row in zip(batch.index, model.run(batch.ready), strict=True)}
+    assert len(found) == TRIPLES.size(1)
+    for i, query in enumerate(TRIPLES.t()):
+        torch.testing.assert_close(found[i], model(x, EDGES, queries=query.view(3, 1))[0])
 
 
 def test_bad_input_is_refused() -> None:

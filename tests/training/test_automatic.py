@@ -121,6 +121,10 @@ def test_the_command_says_what_it_chose_and_why(tmp_path, monkeypatch, capsys):
     [
         (["--symmetric", "True", "--task", "node-clustering"], "--symmetric has no effect without a task about pairs"),
         (["--cycle-scale", "log", "--identity", "full", "--task", "node-clustering"], "--cycle-scale has no effect"),
+        (
+            ["--colors", "2", "--second", "all", "--task", "link-prediction"],
+            "--second has no effect without --colors 2 and",
+        ),
         (["--heads", "2", "--task", "node-clustering"], "--heads has no effect without --conv gat"),
         (["--bins", "3", "--task", "link-prediction"], "--bins has no effect without a clustering task"),
         (["--metric", "mrr", "--task", "node-clustering"], "metric is 'mrr', but node-clustering is measured by"),

@@ -21,12 +21,14 @@ def unused_options(settings: RunSettings, identity_given: bool = True) -> list[s
         ['--heads has no effect without --conv gat. Leave it out.']
     """
     task, model, training = settings.task, settings.model, settings.training
+    second_nodes = model.colors == 2 and task.level != "pair"  # of a pair, the second node is its other end
     found = [
         *_without(model, ("symmetric", "pair_head"), task.level == "pair", "a task about pairs of nodes"),
         *_without(model, ("aggr",), model.conv == "sage", "--conv sage"),
         *_without(model, ("heads",), model.conv == "gat", "--conv gat"),
-        *_without(model, ("second", "pool", "with_self"), model.colors == 2, "--colors 2"),
-        *_without(model, ("radius",), model.colors == 2 and model.second == "ball", "--colors 2 --second ball"),
+        *_without(model, ("pool",), model.colors == 2, "--colors 2"),
+        *_without(model, ("second", "with_self"), second_nodes, "--colors 2 and a task about nodes or graphs"),
+        *_without(model, ("radius",), second_nodes and model.second == "ball", "--colors 2 --second ball"),
         *_without(task, ("bins",), task.name.endswith("clustering"), "a clustering task"),
         *_without(task, ("pairs", "cutoff"), task.name == "shortest-path", "--task shortest-path"),
         *_without(task, ("supervision",), task.name == "link-prediction", "--task link-prediction"),

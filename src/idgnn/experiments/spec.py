@@ -288,7 +288,9 @@ none: it is always part of a key."""
 def _changed(settings: Any) -> dict[str, Any]:
     first = FIRST_DEFAULTS[type(settings)]
     values = {each.name: getattr(settings, each.name) for each in fields(settings)}
-    return {name: value for name, value in values.items() if name not in first or value != first[name]}
+    changed = {name: value for name, value in values.items() if name not in first or value != first[name]}
+    # As they are when read back from JSON.
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in changed.items()}
 
 
 def recorded_settings(job: dict[str, Any]) -> RunSettings:

@@ -91,7 +91,8 @@ class Planner:
             assert self.second is not None
             reading = self.second.read(self._indexed(inputs, operator), queries)
             listed = queries is not None and queries.dim() == 2 and queries.size(0) == 3
-            plan = self._build(inputs, operator, triples_of(reading), engine, warn=listed)
+            asked = triples_of(reading) if reading.num_answers else None  # a graph without nodes has no triples
+            plan = self._build(inputs, operator, asked, engine, warn=listed)
             return pooled(plan, reading.owner, reading.num_answers)
 
         if queries is not None:

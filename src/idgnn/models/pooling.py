@@ -19,7 +19,7 @@ def pool_states(h: Tensor, pool: Messages, kind: Pool) -> Tensor:
         >>> pool_states(torch.tensor([[1.0], [3.0]]), pool, "mean").tolist()
         [[2.0], [3.0]]
     """
-    rows = h.reshape(h.size(0), -1)
+    rows = h.flatten(1) if h.dim() > 1 else h.unsqueeze(1)
     if kind == "max":
         low = rows.detach().amin() if rows.numel() else 0.0  # maxima are taken of numbers that are not negative
         out = gather_max(rows - low, pool) + low

@@ -38,7 +38,7 @@ class LayerOptions:
     radius: int = 2
     """Radius of that ball."""
     pool: Pool = "sum"
-    """How the embeddings of a node are pooled over its second nodes."""
+    """How the embeddings of a node are pooled over its second nodes, and those of a pair over its two ends."""
     with_self: bool = False
     """Whether a node is also read under its own color alone beside those with second nodes."""
     aggr: Aggregation = "max"

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 
-from idgnn.identity.checks import check_graph, check_pairs, check_roots, check_whole
+from idgnn.identity.checks import check_graph, check_whole
 from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec
-from idgnn.identity.queries import as_tensor
+from idgnn.identity.queries import as_queries, as_tensor
 from idgnn.models.hetero.identity_aware import HeteroIdentityAwareModel
 from idgnn.models.hetero.idgnn import HeteroIDGNN
 from idgnn.models.hetero.index import HeteroIndex, HeteroPrepared
@@ -175,5 +175,5 @@ def _checked(queries: Tensor | None, data: Data) -> Tensor:
     if queries is None:
         return torch.arange(num_nodes)
     if queries.numel():
-        check_pairs(queries, num_nodes) if queries.dim() == 2 else check_roots(queries, num_nodes)
+        as_queries(queries, num_nodes, queries.device)  # refuses what are no queries of this graph
     return queries.cpu().long()

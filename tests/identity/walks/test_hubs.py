@@ -75,6 +75,13 @@ def test_no_hubs_without_memory_for_them():
     assert plan_hubs(edge_index, 5000, 10, 5000 * 8).num_hubs == 0
 
 
+def test_the_graphs_of_a_batch_are_counted_without_hubs():
+    star = torch.stack([torch.zeros(9, dtype=torch.long), torch.arange(1, 10)])
+    batch = torch.cat([star + 10 * i for i in range(1000)], dim=1)
+    plan = plan_hubs(torch.cat([batch, batch.flip(0)], dim=1), 10_000, 10, 2**30)
+    assert plan.num_hubs == 0 and plan.rest_cost < 1e8  # in one piece it would be 1e9
+
+
 def test_the_cost_is_done_when_the_counts_are():
     edge_index, finished = preferential(300), []
     with patch.object(hubs, "_SMALLEST", 0), patch.object(hubs, "_COLUMNS", 8):

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from idgnn.identity.walks.components import contiguous_blocks
 from idgnn.identity.walks.matrix import SINGLE, WalkMatrix, walk_matrices
 from idgnn.identity.walks.progress import Done
 
@@ -61,8 +62,17 @@ def plan_hubs(edge_index: Tensor, num_nodes: int, length: int, memory: int) -> H
     hub = _HUB_EDGE * edges[:-1]
     direct = rows * (_COLUMN_EDGE * edges + _COLUMN_ROW * rows)
     total = torch.cat([hub.new_zeros(1), hub.cumsum(0)]) + direct
+    total[0] = _cost_without_hubs(source, target, num_nodes)
     num_hubs = int(total.argmin())
-    return HubPlan(order, num_hubs, hub[:num_hubs], float(direct[num_hubs]))
+    return HubPlan(order, num_hubs, hub[:num_hubs], float(total[0] if num_hubs == 0 else direct[num_hubs]))
+
+
+def _cost_without_hubs(source: Tensor, target: Tensor, num_nodes: int) -> float:
+    """Columns reach their own block of nodes alone: the graphs of a batch are counted side by side."""
+    block = contiguous_blocks(source, target, num_nodes)
+    rows = torch.bincount(block).double()
+    edges = torch.bincount(block[source], minlength=rows.numel()).double()
+    return float((rows * (_COLUMN_EDGE * edges + _COLUMN_ROW * rows)).sum())
 
 
 def _state_bytes(directions: int, length: int) -> int:

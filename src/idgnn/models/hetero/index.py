@@ -191,14 +191,9 @@ def _by_edge_type(
 
 
 def _edge_features(model: HeteroIDGNN, data: HeteroData, kind: EdgeType) -> Tensor | None:
-    width, given = model.edge_channels.get(kind), data[kind].get("edge_attr")
-    if width is None:
-        return None
-    if not isinstance(given, Tensor) or given.dim() != 2 or given.size(1) != width:
-        shape = list(given.shape) if isinstance(given, Tensor) else type(given).__name__
-        raise ValueError(f"edge_attr of {kind} is {shape}, expected [num_edges, {width}], as the network was made for.")
-    check_dtype(given, f"edge_attr of {kind}", model.dtype, "model")
-    return given
+    width = model.edge_channels.get(kind)
+    what, made = f"edge_attr of {kind}", f"edge_channels={{{kind!r}: {width}}}"
+    return None if width is None else _checked(data[kind].get("edge_attr"), width, what, "num_edges", made, model)
 
 
 def _frame(data: HeteroData, kind: str) -> Any:
@@ -211,14 +206,15 @@ def _frame(data: HeteroData, kind: str) -> Any:
 
 def _features(model: HeteroIDGNN, data: HeteroData, kind: str) -> Tensor | None:
     """The features of a type as the network takes them, or none."""
-    width, x = model.in_channels.get(kind), data[kind].get("x")
-    if width is None:
-        return None
-    if not isinstance(x, Tensor) or x.dim() != 2 or x.size(1) != width:
-        given = list(x.shape) if isinstance(x, Tensor) else type(x).__name__
-        raise ValueError(
-            f"x of {kind!r} is {given}, expected [num_nodes, {width}]: the network was made with "
-            f"in_channels={{{kind!r}: {width}}}."
-        )
-    check_dtype(x, f"x of {kind!r}", model.dtype, "model")
-    return x
+    width = model.in_channels.get(kind)
+    what, made = f"x of {kind!r}", f"in_channels={{{kind!r}: {width}}}"
+    return None if width is None else _checked(data[kind].get("x"), width, what, "num_nodes", made, model)
+
+
+def _checked(values: Any, width: int, what: str, rows: str, made: str, model: HeteroIDGNN) -> Tensor:
+    """Features that have the width and the type of number that the network was made with."""
+    if not isinstance(values, Tensor) or values.dim() != 2 or values.size(1) != width:
+        given = list(values.shape) if isinstance(values, Tensor) else type(values).__name__
+        raise ValueError(f"{what} is {given}, expected [{rows}, {width}]: the network was made with {made}.")
+    check_dtype(values, what, model.dtype, "model")
+    return values
