@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 
 from idgnn.identity.adjacency import Adjacency, groups
@@ -46,6 +48,16 @@ class StackedSchedule:
         """The segments of the colored messages of each round, by target and by source."""
         spaces = [(round_.colored.source.space, round_.colored.target.space) for round_ in self.rounds]
         return [[store.segments_of(space).start for space in both] for both in spaces]
+
+    def colored_row_segments(self, store: Store) -> list[slice]:
+        """The segments of the sources of each color in each round."""
+        found = []
+        for round_ in self.rounds:
+            rows = store.segments_of(round_.sources.number)
+            second = () if round_.first_blocks is None else (rows.start + round_.first_blocks,)
+            ends = (rows.start + round_.plain_blocks, *second, rows.stop)
+            found += [slice(*both) for both in pairwise(ends)]
+        return found
 
     def cut(self, cut: Cut | PaddedCut) -> Schedule:
         """The schedule of the graphs that were cut out."""

@@ -83,6 +83,7 @@ class PaddedBatches:
         self.whole, self.target = whole, target
         self._rows = whole.schedule.row_segments(whole.store)
         self._colored = whole.schedule.color_segments(whole.store)
+        self._colored_rows = whole.schedule.colored_row_segments(whole.store)
         self.none = whole.cutter.num_graphs  # the id that stands for no graph
         self.graphs = torch.full((batch_size + 1,), self.none, device=whole.store.pool.device)
 
@@ -98,6 +99,8 @@ class PaddedBatches:
         sizes: list[int] = self.sizes.index_select(0, graphs).sum(0).tolist()
         if any(sum(sizes[rows]) < 2 for rows in self._rows):
             return None  # BatchNorm does not normalize a single row
+        if any(sum(self._profile[rows]) and not sum(sizes[rows]) for rows in self._colored_rows):
+            return None  # as for messages: weights of a color without rows get no gradient
         level = level_of(sizes, self._profile, self.step)
         return None if level is None else PaddedSize(level, tuple(sizes[first] > 0 for first, _ in self._colored))
 
