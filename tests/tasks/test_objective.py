@@ -22,6 +22,22 @@ def graph_of(target: Tensor) -> Tensor:
     return torch.zeros_like(target, dtype=torch.long)
 
 
+@pytest.mark.parametrize(
+    "objective", [*OBJECTIVES, Classes(3, class_weights=(1.0, 2.0, 0.5)), Quantities(("a",), (1.0,), (3.0,), (1.0,))]
+)
+def test_a_loss_has_the_digits_of_the_outputs_and_at_least_those_of_float32(objective):
+    out = torch.rand(4, objective.num_outputs, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    target = torch.tensor([0, 1, 1, 0])
+    target = target.unsqueeze(-1).float() if isinstance(objective, Quantities) else target
+    real = torch.tensor([True, True, True, False])
+    exact, padded = objective.loss(out, target), objective.loss(out, target, real)
+    assert exact.dtype == padded.dtype == torch.float64
+    assert math.isclose(objective.loss(out[:3], target[:3]).item(), padded.item(), rel_tol=1e-14)
+    for dtype in (torch.float32, torch.bfloat16):
+        found = objective.loss(out.to(dtype), target)
+        assert found.dtype == torch.float32 and math.isclose(found.item(), exact.item(), rel_tol=1e-2)
+
+
 @st.composite
 def yes_or_no(draw, both: bool = True) -> tuple[Tensor, Tensor]:
     """Logits `[queries, 1]` with ties among them, and targets of both classes."""

@@ -80,9 +80,10 @@ class Classes(Objective):
 
     def loss(self, out: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
         """Cross-entropy, the weighted mean over the queries."""
-        weights = None if self.class_weights is None else on_device(self.class_weights, out.device)
+        out = wide(out)
+        weights = None if self.class_weights is None else on_device(self.class_weights, out.device).to(out.dtype)
         target = target if real is None else torch.where(real, target, _IGNORED)
-        return cross_entropy(out.float(), target, weights, ignore_index=_IGNORED)
+        return cross_entropy(out, target, weights, ignore_index=_IGNORED)
 
     def measure(self, out: Tensor, target: Tensor, graph: Tensor) -> dict[str, float]:
         """See :func:`class_metrics`."""
@@ -114,7 +115,8 @@ class Binary(Objective):
 
     def loss(self, out: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
         """Binary cross-entropy, the weighted mean over the queries."""
-        logit, target = out.squeeze(-1).float(), target.float()
+        logit = wide(out.squeeze(-1))
+        target = target.to(logit.dtype)
         if self.class_weights is None and real is None:
             return binary_cross_entropy_with_logits(logit, target)
         no, yes = self.class_weights or (1.0, 1.0)
@@ -166,7 +168,8 @@ class Quantity(Objective):
 
     def loss(self, out: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
         """Mean squared or absolute error, in standard deviations of the training targets."""
-        return error_of(self.error, out.squeeze(-1).float(), ((target - self.mean) / self.scale).float(), real)
+        out = wide(out.squeeze(-1))
+        return error_of(self.error, out, ((target - self.mean) / self.scale).to(out.dtype), real)
 
     def measure(self, out: Tensor, target: Tensor, graph: Tensor) -> dict[str, float]:
         """The mean absolute error."""
@@ -205,6 +208,11 @@ def class_metrics(answer: Tensor, target: Tensor, num_classes: int, majority: in
     if majority is not None:
         found["majority_accuracy"] = (target == majority).float().mean().item()
     return found
+
+
+def wide(out: Tensor) -> Tensor:
+    """Outputs in the precision of a loss: their own, or float32 if they have fewer digits."""
+    return out.to(torch.promote_types(out.dtype, torch.float32))
 
 
 def error_of(error: ErrorName, out: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from idgnn.choices import ErrorName
-from idgnn.tasks.objective import Objective, error_of, on_device
+from idgnn.tasks.objective import Objective, error_of, on_device, wide
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Quantities(Objective):
 
     def loss(self, out: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
         """From outputs and targets `[queries, names]`."""
-        standardized = (target - on_device(self.mean, out.device)) / on_device(self.scale, out.device)
-        return error_of(self.error, out.float(), standardized, real)
+        out, standardized = wide(out), (target - on_device(self.mean, out.device)) / on_device(self.scale, out.device)
+        return error_of(self.error, out, standardized.to(out.dtype), real)
 
     def measure(self, out: Tensor, target: Tensor, graph: Tensor) -> dict[str, float]:
         """The mean absolute errors."""
