@@ -48,6 +48,7 @@ class Loop:
     seconds: float
     mode: str
     networks: tuple[str, ...] = tuple(NAMES)
+    precision: str = "float32"
 
     @property
     def recorded(self) -> bool:
@@ -64,13 +65,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10, help="how long each is measured")
     parser.add_argument("--conv", default="gcn")
     parser.add_argument("--networks", nargs="+", default=list(NAMES), choices=NAMES)
+    parser.add_argument("--precision", default="float32", choices=("float32", "tf32", "bf16"))
     parser.add_argument("--modes", nargs="+", default=["eager"], choices=MODES)
     parser.add_argument("--output", type=Path, default=None)
     options = parser.parse_args()
     rows = []
     for data, mode, processes in product(options.data, options.modes, options.processes):
         load(data)  # into the cache, before many processes ask for it
-        loop = Loop(data, options.conv, options.device, options.seconds, mode, tuple(options.networks))
+        given = options.conv, options.device, options.seconds, mode, tuple(options.networks), options.precision
+        loop = Loop(data, *given)
         rows += measured(loop, processes)
     head = ("data", "network", "mode", "processes", "steps/s", "epochs/s", "cutting", "first epoch")
     table = Table(*head, title=options.device)
@@ -93,7 +96,7 @@ def measured(loop: Loop, processes: int) -> list[dict]:
                 "data": loop.data,
                 "network": name,
                 "conv": loop.conv,
-                "mode": loop.mode,
+                "mode": loop.mode if loop.precision == "float32" else f"{loop.mode}, {loop.precision}",
                 "processes": processes,
                 "steps_per_second": rate,
                 "epochs_per_second": rate / each[0]["steps_per_epoch"],
@@ -128,6 +131,7 @@ def worker(number: int, barrier, results, loop: Loop) -> None:
         device=loop.device,
         cuda_graphs="auto" if loop.recorded else "off",
         compile=loop.mode == "compiled",
+        precision=loop.precision,  # type: ignore[arg-type]
     )
     found = {}
     for identity in loop.networks:

@@ -11,6 +11,7 @@ from idgnn.tasks.problem import Problem
 from idgnn.tasks.query_set import QuerySet
 from idgnn.training.batches import Batches
 from idgnn.training.cuda_graphs import NotRecordedWarning
+from idgnn.training.precision import tf32_products
 from idgnn.training.processes import Processes
 from idgnn.training.recorder import is_recorded
 from idgnn.training.run_settings import TrainOptions
@@ -107,10 +108,24 @@ def test_compiled_steps_are_replayed_too():
 
 
 @on_a_gpu
-def test_half_precision_is_replayed_too():
-    options = replace(QUICK, epochs=6, precision="bf16")
+@pytest.mark.parametrize("precision", ["tf32", "bf16"])
+def test_coarser_products_are_replayed_too(precision):
+    options = replace(QUICK, epochs=6, precision=precision)
     replayed, plain = pair_of_trainers(problem_for("node-clustering"), options, "cuda", SMALL)
     assert [each.loss for each in replayed.epochs()] == pytest.approx([each.loss for each in plain.epochs()], rel=3e-2)
+
+
+@on_a_gpu
+def test_tf32_products_are_coarser_and_only_inside():
+    x = torch.rand(512, 512, device="cuda")
+
+    def error() -> float:
+        return float((x @ x - x.double() @ x.double()).abs().max() / 512)
+
+    exact = error()
+    with tf32_products():
+        coarse = error()
+    assert exact == error() < 1e-6 < 1e-5 < coarse < 1e-3
 
 
 def test_recordings_of_larger_batches_are_dropped_when_batches_are_halved(monkeypatch):

@@ -21,6 +21,7 @@ from idgnn.tasks.query_set import QuerySet
 from idgnn.training.batches import Batches, BatchSource, GraphBatch, PreparesBatches
 from idgnn.training.cuda_graphs import CudaGraphCache, make_adam_state
 from idgnn.training.evaluation import Predictions, batch_norms, predict_all, reestimate_batchnorm
+from idgnn.training.precision import check_precision, tf32_products
 from idgnn.training.processes import SINGLE_PROCESS, Processes, choose_device, device_name, is_out_of_memory
 from idgnn.training.recorder import Kind, Recorder, is_recorded, knows_padding
 from idgnn.training.root_batches import RootBatches, RootSource
@@ -65,6 +66,7 @@ class Trainer:
         processes: Processes = SINGLE_PROCESS,
     ) -> None:
         self.device = choose_device(device_name(options.device, processes))
+        check_precision(options.precision, self.device)
         _check_options(options, model, problem)
         recorded = is_recorded(options, model, processes, self.device)
         self.model, self.problem, self.options, self.seed = model.to(self.device), problem, options, seed
@@ -231,16 +233,17 @@ class Trainer:
                 yield self.recorder.run(kind, batches, graphs, self.batch_size, function)
 
     def _forward(self, batch: GraphBatch) -> Tensor:
-        with self._autocast():
+        with tf32_products(self.options.precision == "tf32"), self._autocast():
             return self.network(batch.ready, batch.graph, batch.num_graphs)
 
     def _step(self, batch: GraphBatch) -> Tensor:
         assert batch.target is not None
-        with self._autocast():
-            out = self.parallel(batch.ready, batch.graph, batch.num_graphs)
-        loss = self.problem.objective.loss(out, batch.target, batch.real)
-        self.optimizer.zero_grad()
-        self.processes.weighted(loss, batch.weight, self.model).backward()
+        with tf32_products(self.options.precision == "tf32"):
+            with self._autocast():
+                out = self.parallel(batch.ready, batch.graph, batch.num_graphs)
+            loss = self.problem.objective.loss(out, batch.target, batch.real)
+            self.optimizer.zero_grad()
+            self.processes.weighted(loss, batch.weight, self.model).backward()
         self.optimizer.step()
         return loss.detach()
 
