@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from idgnn.identity.checks import check_edge_index, check_edge_rows, check_graph, check_rows, check_states
 from idgnn.identity.identity_graph import IdentityGraph
+from idgnn.identity.queries import is_triples
 
 if TYPE_CHECKING:
     from idgnn.models.identity_aware_model import IdentityAwareModel
@@ -112,7 +113,7 @@ def check_batch(batch: Any, edge_index: Tensor, num_nodes: int) -> None:
 
 def check_one_color(queries: Any) -> None:
     """Refuses queries that color two nodes of a model that has one color."""
-    if isinstance(queries, Tensor) and queries.dim() == 2 and queries.size(0) == 3:
+    if is_triples(queries):
         raise ValueError(
             f"queries have shape {list(queries.shape)}: read, first color and second color; but the model has one "
             "color, expected nodes [num_queries] or pairs [2, num_queries]. Make it with colors=2."
