@@ -285,7 +285,7 @@ class IDGNN(Saved, nn.Module):
                 of a node that is read and the nodes of the first and the second color are read one by one.
             graph: The identity graph, built before by :func:`idgnn.identity_graph`. It holds the queries. Then `x` and
                 `edge_index` may be those of the original graph or its own. With two colors each of its queries is read
-                by itself.
+                by itself, unless :class:`idgnn.ToIdentityGraph` has listed second nodes that are pooled.
             counts: The features that `"fast"` adds `[num_nodes, cycle_length]`, if they are at hand already; with
                 `cycle_scale="standardized"` on the scale `"log"`.
             engine: How `"full"` is computed, in evaluation mode with the same result: `"trimmed"`, the rows of the

@@ -13,7 +13,7 @@ from idgnn.identity.adjacency import IndexedGraph, distinct
 from idgnn.identity.cone import warn_unreached
 from idgnn.identity.cost import check_schedule_fits
 from idgnn.identity.ego import ego_networks_of
-from idgnn.identity.identity_graph import IdentityGraph, identity_graph_of
+from idgnn.identity.identity_graph import IdentityGraph, identity_graph_of, num_answers
 from idgnn.identity.kept import Kept
 from idgnn.identity.queries import Queries, as_queries, is_triples
 from idgnn.identity.row_graph import RowGraph, trimmed, whole
@@ -87,9 +87,7 @@ class Planner:
     ) -> tuple[Plan, Messages]:
         """For two colors: the rows, and from their answers to the queries that these are pooled into."""
         if graph is not None:
-            plan = self.full(inputs, operator, queries, graph, engine)
-            every = torch.arange(graph.query_row.numel(), device=graph.query_row.device)
-            return pooled(plan, every, every.numel())
+            return pooled(self.full(inputs, operator, queries, graph, engine), *answers_of(graph))
 
         def build() -> tuple[Plan, Messages]:
             assert self.second is not None
@@ -157,6 +155,14 @@ class Planner:
                 f"the identity graph was built for {built_for} rounds, but the model has {self.num_layers} layers. "
                 f"Build it with identity_graph(data, num_layers={self.num_layers})."
             )
+
+
+def answers_of(graph: IdentityGraph) -> tuple[Tensor, int]:
+    """The embedding that each query of an identity graph is pooled into `[queries]`, and how many there are."""
+    if "pooled_into" in graph:
+        return graph.pooled_into, num_answers(graph.pooled_into)
+    every = torch.arange(graph.query_row.numel(), device=graph.query_row.device)  # each is read by itself
+    return every, every.numel()
 
 
 def pooled(plan: Plan, owner: Tensor, num_answers: int) -> tuple[Plan, Messages]:
