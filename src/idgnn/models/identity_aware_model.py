@@ -24,7 +24,7 @@ from idgnn.identity.row_graph import RowGraph
 from idgnn.identity.schedule import Messages, group_messages
 from idgnn.identity.second_nodes import SecondNodes
 from idgnn.layers.eager import eager
-from idgnn.models.inputs import Inputs, check_one_color, given
+from idgnn.models.inputs import Inputs, check_one_color, check_prebuilt, given
 from idgnn.models.planner import answers_of, pooled
 from idgnn.models.pooling import pool_states
 from idgnn.models.prepared import Prepared
@@ -305,14 +305,7 @@ class IdentityAwareModel(Wrapped):
             return _pooling(make(graph), *answers_of(graph)) if "pooled_into" in graph else make(graph)
 
         if graph is not None:
-            if graph.colored.dtype != torch.bool and self.second_nodes is None:
-                raise ValueError("the identity graph has two colors, but the model has one. Make it with colors=2.")
-            built_for = int(torch.as_tensor(graph.num_layers).min())  # a batch holds one number for each of its graphs
-            if built_for < num_layers:
-                raise ValueError(
-                    f"graph was built for {built_for} layers, but the model takes {num_layers} rounds of messages. "
-                    f"Build it with identity_graph(data, num_layers={num_layers})."
-                )
+            check_prebuilt(graph, num_layers, self.second_nodes)
             depends_on = (graph.node, graph.edge, graph.colored, graph.query_row, graph.plain_row, graph.plain_edge)
             depends_on += (graph.pooled_into,) if "pooled_into" in graph else ()
             return self._kept.get(graph.edge_index, (num_layers, order), lambda: of_prebuilt(graph), depends_on)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from idgnn.identity.schedule_builder import make_schedule
 from idgnn.identity.second_nodes import SecondNodes
 from idgnn.identity.two_colors import all_rows
 from idgnn.layers.operator import Operator
-from idgnn.models.inputs import Inputs
+from idgnn.models.inputs import Inputs, check_prebuilt
 
 Engine = Literal["trimmed", "exchange", "graph", "ego"]
 Plan = Schedule | RowGraph
@@ -139,22 +139,14 @@ class Planner:
             return trimmed(graph, self.num_layers, _loop(inputs, operator))
         return whole(RowGraph.of(graph), self.num_layers, _loop(inputs, operator))
 
-    def _check_prebuilt(self, graph: Any, queries: Tensor | None, engine: Engine | None) -> None:
+    def _check_prebuilt(self, graph: IdentityGraph, queries: Tensor | None, engine: Engine | None) -> None:
         if queries is not None:
             raise ValueError(
                 "both graph and queries were given; an identity graph holds its queries. Pass one of them."
             )
         if engine in ("ego", "exchange"):
             raise ValueError(f"engine={engine!r} makes rows of its own. Leave graph out and pass queries.")
-        two = graph.colored.dtype != torch.bool
-        if two and self.second is None:
-            raise ValueError("the identity graph has two colors, but the model has one. Make it with colors=2.")
-        built_for = int(torch.as_tensor(graph.num_layers).min())  # a batch holds one number for each of its graphs
-        if built_for < self.num_layers:
-            raise ValueError(
-                f"the identity graph was built for {built_for} rounds, but the model has {self.num_layers} layers. "
-                f"Build it with identity_graph(data, num_layers={self.num_layers})."
-            )
+        check_prebuilt(graph, self.num_layers, self.second)
 
 
 def answers_of(graph: IdentityGraph) -> tuple[Tensor, int]:
