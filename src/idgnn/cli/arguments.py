@@ -43,7 +43,8 @@ Output = Annotated[Path, tyro.conf.arg(metavar="FILE", aliases=["-o"])]
 
 @dataclass(frozen=True)
 class NewFiles:
-    """Your own graphs, in place of a dataset by name; columns are read as for training."""
+    """Your own graphs, in place of a dataset by name; columns are read as for training, and edges have one direction
+    if the run was trained with --directed."""
 
     edges: File = None
     """A table of edges (CSV, TSV, text, MatrixMarket, Parquet; compressed by gzip or not), a GraphML or GML file, or a
