@@ -197,7 +197,6 @@ class Run:
         if pairs is not None and self.model.level != "pair":
             raise ValueError(f"the network was trained for {self.task.name}, which is not about pairs of nodes.")
         graphs, queries = as_list(given), None if pairs is None else [_as_pairs(each) for each in pairs]
-        self.features.check_nodes(graphs)
         part = self._stacked(level, graphs, queries)
         expected = self.model.in_channels
         if part.x.size(1) != expected:
@@ -216,9 +215,10 @@ class Run:
 
     def _stacked(self, level: Level, graphs: Sequence[Data], queries: Sequence[Tensor] | None) -> QuerySet:
         """The graphs as a query set, with features as in training: a wrapped model is given integers as they are."""
+        number = self.features.numbers(graphs)
         part = stack(level, graphs, queries)
         if self.features.kind != "constant" and lack_features(graphs):
-            part = replace(part, x=self.features.of(part))
+            part = replace(part, x=self.features.of(part, number))
         if not isinstance(self.model.encoder, IdentityAwareModel):
             return part
         edge_attr = None if part.edge_attr is None else restore_integers(graphs, "edge_attr", part.edge_attr)
