@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from idgnn.cli.arguments import File, Memory, Name, NewFiles, Output, read
+from idgnn.cli.arguments import File, Memory, Name, NewFiles, Output, changed, check_no_graphs, check_unused, read
 from idgnn.cli.tables import Folder
 
 if TYPE_CHECKING:
@@ -51,9 +51,14 @@ class NewGraphs:
         if not is_relational(self.run):
             if self.tables is not None:
                 raise ValueError(f"{self.run} was not trained on tables. Give graphs in place of --tables.")
+            if self.queries is not None:
+                raise ValueError(f"{self.run} was not trained on tables, and --queries is for those. Leave it out.")
             return None
         if self.tables is None or self.queries is None:
             raise ValueError(f"{self.run} was trained on tables. Add --tables FOLDER and --queries FILE.")
+        check_no_graphs(self.dataset, self.files)
+        used = ("run", "dataset", "files", "tables", "queries", "device", "output")
+        check_unused(changed(self, without=used), "on a run that was trained on tables")
         return load_run(self.run), self.tables, self.queries
 
     def load(self, say: bool = True) -> tuple[Run, list[Data], list[Tensor] | None]:
