@@ -22,7 +22,7 @@ from idgnn.identity.cost import TooLargeError, readable
 from idgnn.identity.cycle_features import computed_scale, cycle_features
 from idgnn.identity.queries import Queries, as_queries, as_tensor, is_triples
 from idgnn.identity.second_nodes import Reading
-from idgnn.identity.two_colors import count_rows, two_color_bounds
+from idgnn.identity.two_color_counts import count_rows, two_color_bounds
 from idgnn.models.chunk_shares import WHOLE, Share
 from idgnn.models.chunk_threads import in_threads
 from idgnn.models.embedding_memory import Budget, as_bytes
