@@ -11,6 +11,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from idgnn.models.settings import ModelSettings
 from idgnn.training.batches import Batches
+from idgnn.training.precision import check_precision
 from idgnn.training.run_settings import TrainOptions
 from idgnn.training.trainer import DivergedError, Trainer
 from tests.training.small_problems import (
@@ -104,7 +105,7 @@ def test_graphs_are_reshuffled_every_few_epochs(monkeypatch):
 
 def test_recording_needs_a_gpu():
     with pytest.raises(ValueError, match=r"cuda_graphs is for CUDA, but the device is cpu"):
-        trainer_for(problem_for("graph-classification"), replace(QUICK, cuda_graphs=True))
+        trainer_for(problem_for("graph-classification"), replace(QUICK, cuda_graphs="on"))
 
 
 def test_the_cosine_is_that_of_pytorch():
@@ -198,6 +199,34 @@ def test_bfloat16_runs_and_learns():
     full = trainer_for(problem, replace(options, precision="float32"), replace(SMALL, width=16))
     difference = abs(next(full.epochs()).loss - epochs[0].loss)
     assert 0 < difference < 0.1, "products of matrices are rounded to bfloat16, no more"
+
+
+def test_tf32_is_refused_without_a_gpu_that_has_it(monkeypatch):
+    problem, options = problem_for("shortest-path"), replace(QUICK, device="cpu", precision="tf32")
+    with pytest.raises(ValueError, match="precision is 'tf32', a format of NVIDIA GPUs, but the device is cpu"):
+        trainer_for(problem, options)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
+    with pytest.raises(ValueError, match=r"from compute capability 8.0 on, but cuda:0 has 7.5. Leave it out"):
+        check_precision("tf32", torch.device("cuda:0"))
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    check_precision("tf32", torch.device("cuda:0"))
+
+
+def test_tf32_holds_in_forward_and_backward_passes_and_not_behind_them(monkeypatch):
+    """On a CPU, where it changes nothing, by what PyTorch is told to do at each product."""
+    monkeypatch.setattr("idgnn.training.trainer.check_precision", lambda precision, device: None)
+    trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, epochs=1, precision="tf32"))
+    seen = {"forward": set(), "backward": set()}
+
+    def look(module, inputs, out):
+        seen["forward"].add(torch.get_float32_matmul_precision())
+        if out.requires_grad:
+            out.register_hook(lambda grad: seen["backward"].add(torch.get_float32_matmul_precision()))
+
+    trainer.model.encoder.lin_in.register_forward_hook(look)
+    trainer.train_epoch()
+    assert seen == {"forward": {"high"}, "backward": {"high"}}
+    assert torch.get_float32_matmul_precision() == "highest"
 
 
 def test_compiled_it_is_the_same_network(monkeypatch):

@@ -256,7 +256,7 @@ FIRST_DEFAULTS: dict[type, dict[str, Any]] = {
         "device": "auto",
         "precision": "float32",
         "reshuffle_every": 1,
-        "cuda_graphs": False,
+        "cuda_graphs": "auto",
         "compile": False,
     },
     Selection: {"min_nodes": 0, "min_edges": 0, "smallest": None},

@@ -34,6 +34,7 @@ from idgnn.identity.schedule import Messages, Schedule
 from idgnn.identity.second_nodes import SecondNodes
 from idgnn.layers.eager import eager
 from idgnn.layers.identity_conv import IdentityConv
+from idgnn.layers.norm_relu import norm_relu
 from idgnn.layers.operator import Operator
 from idgnn.models.count_scale import CountScale
 from idgnn.models.foreign import check_exact, find_widths
@@ -316,17 +317,17 @@ class IDGNN(Saved, nn.Module):
                 f"run was given a {type(ready).__name__}, expected what prepare returns; of a batch of RootLoader that "
                 "is batch.ready."
             )
-        h = self.start(ready.x)
         if isinstance(ready.plan, Schedule):
-            h, answer = self._run_schedule(h, ready, ready.plan), ready.plan.answer
+            h, answer = self._run_schedule(ready, ready.plan), ready.plan.answer
         else:
-            h, answer = self._run_rows(h, ready, ready.plan), ready.plan.query_row
+            h, answer = self._run_rows(self.start(ready.x), ready, ready.plan), ready.plan.query_row
         if ready.pool is not None:  # then each row answers once
             return self.finish(self.pooled(h.index_select(0, answer), ready.pool))
-        repeated = answer.numel() > h.size(0)  # then the same rows answer several queries
-        h = h if repeated else h.index_select(0, answer)
+        # Where rows answer once or more often, embeddings are selected in place of states: they are shorter.
+        last = answer.numel() >= h.size(0)
+        h = h if last else h.index_select(0, answer)
         h = self.finish(h)
-        h = h.index_select(0, answer) if repeated else h
+        h = h.index_select(0, answer) if last else h
         if ready.read is None:
             return h
         node = h.index_select(0, ready.read.node)
@@ -347,9 +348,11 @@ class IDGNN(Saved, nn.Module):
             h = self.lin_in(one) + self.vectors(x[:, 0].long())
         return drop(h.relu(), self.dropout, self.training)
 
-    def after(self, layer: int, out: Tensor) -> Tensor:
-        """The states after a round, from what its convolution gave."""
-        return drop(self.norms[layer](out).relu_(), self.dropout, self.training)
+    def after(self, layer: int, out: Tensor, real: Tensor | None = None) -> Tensor:
+        """The states after a round, from what its convolution gave; `real` says which rows are no padding."""
+        norm = cast(BatchNorm, self.norms[layer])
+        h = norm(out).relu_() if real is None else norm_relu(out, norm.module, real)
+        return drop(h, self.dropout, self.training)
 
     def finish(self, h: Tensor) -> Tensor:
         """The embeddings, from the states after the last round."""
@@ -500,11 +503,15 @@ class IDGNN(Saved, nn.Module):
                 scale.fit(counts)
             self._fitted = True
 
-    def _run_schedule(self, h: Tensor, ready: Prepared, schedule: Schedule) -> Tensor:
+    def _run_schedule(self, ready: Prepared, schedule: Schedule) -> Tensor:
         """The rounds of our own layers, from the nodes to the targets of the last."""
-        h = h.index_select(0, schedule.node)
+        if self.identity == "full":
+            h = self.start(ready.x).index_select(0, schedule.node)
+        else:  # each node once: features are selected, which have no gradient
+            h = self.start(ready.x.index_select(0, schedule.node))
         for layer, (conv, round_) in enumerate(zip(self.convs, schedule.rounds, strict=True)):
-            h = self.after(layer, cast(IdentityConv, conv).operator(h, round_, ready.weight, ready.edge_attr))
+            out = cast(IdentityConv, conv).operator(h, round_, ready.weight, ready.edge_attr)
+            h = self.after(layer, out, round_.real)
         return h
 
     def _run_rows(self, h: Tensor, ready: Prepared, rows: RowGraph) -> Tensor:

@@ -41,12 +41,12 @@ class TrainOptions:
     """Before each evaluation, average BatchNorm's statistics over training batches, at most 32 of them."""
     device: str = "auto"
     """cpu, cuda, cuda:1; auto takes a GPU if there is one."""
-    precision: Literal["float32", "bf16"] = "float32"
-    """bf16: matrix products in bfloat16 (autocast), all else in float32."""
+    precision: Literal["float32", "tf32", "bf16"] = "float32"
+    """Of matrix products: tf32 keeps 10 bits of each factor, on a GPU alone, bf16 (autocast) 7, of results too."""
     reshuffle_every: int = 1
     """Epochs between two assignments of the graphs to batches."""
-    cuda_graphs: bool = False
-    """On CUDA: capture the step of each batch as a CUDA graph and replay it; set reshuffle_every to 50 as well."""
+    cuda_graphs: Literal["auto", "on", "off"] = "auto"
+    """Record steps as CUDA graphs and replay them, several times faster; auto: on a GPU, if the network allows it."""
     compile: bool = False
     """Compile the network with torch.compile; the first epochs then take half a minute or more."""
 
@@ -75,11 +75,6 @@ class TrainOptions:
                 raise ValueError(f"{name} is for batches of nodes or pairs. Set query_batch_size, for example 512.")
             return
         check_counts(self, ("query_batch_size",))
-        if self.cuda_graphs:
-            raise ValueError(
-                "cuda_graphs replays batches of whole graphs, but with query_batch_size every batch is another part of "
-                "a graph. Leave one of them out."
-            )
 
 
 @dataclass(frozen=True)
