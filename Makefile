@@ -52,6 +52,7 @@ package: $(INSTALLED) ## build wheel and sdist into dist, install both into empt
 
 bench: $(INSTALLED) ## measure the speed that docs/cost.md states
 	$(PY) -m benchmarks
+	$(PY) -m benchmarks.against_pyg --output benchmarks/results/against_pyg_cpu.json
 
 clean: ## delete caches and build products (environments stay)
 	rm -rf build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

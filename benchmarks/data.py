@@ -35,6 +35,12 @@ def tu_graphs(folder: Path, name: str) -> list[Data]:
     return _split(edge_index, graph, one_hot(label - label.min()).float())
 
 
+def picked(graphs: list[Data], number: int) -> Batch:
+    """Some of the graphs, drawn with a fixed seed, as one batch."""
+    order = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(0))
+    return Batch.from_data_list([graphs[i] for i in order[:number].tolist()])
+
+
 def molhiv(folder: Path) -> Batch:
     """All 41,127 molecules of ogbg-molhiv in one batch, with both directions of every bond and no features."""
     raw = folder / "ogbg_molhiv" / "raw"

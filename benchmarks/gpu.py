@@ -14,10 +14,10 @@ from pathlib import Path
 
 import torch
 from torch.nn.functional import cross_entropy
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 
 from benchmarks import pairs
-from benchmarks.data import data_folder, tu_graphs
+from benchmarks.data import data_folder, picked, tu_graphs
 from benchmarks.measure import Figure, at_least, at_most, ratio, show, take_turns, write_record
 from idgnn import IDGNN, match_budget
 from idgnn.models.prepared import Prepared
@@ -54,8 +54,7 @@ def main() -> None:
 
 def nodes(graphs: list[Data], conv: str, device: str, rounds: int, number: int) -> list[Figure]:
     """One architecture, in three versions and by ego networks."""
-    picked = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(0))[:number].tolist()
-    batch = Batch.from_data_list([graphs[i] for i in picked]).to(device)
+    batch = picked(graphs, number).to(device)
     label = torch.randint(CLASSES, (batch.num_nodes,), generator=torch.Generator().manual_seed(1)).to(device)
     budget = IDGNN(batch.num_features, 256, CLASSES, 3, "gcn", "none")
     steps: dict[str, tuple[Call, Call]] = {}
@@ -67,7 +66,7 @@ def nodes(graphs: list[Data], conv: str, device: str, rounds: int, number: int) 
     judged = conv in ("gcn", "gin") and number == BATCH  # those that have targets
 
     def figure(what: str, value: float, judge: Judge | None = None, limit: float = 0.0) -> Figure:
-        title = f"{conv}, {len(picked)} graphs, {what}"
+        title = f"{conv}, {number} graphs, {what}"
         return judge(title, value, limit, "x") if judge and judged else Figure(title, value, "x")
 
     found = []
@@ -77,7 +76,7 @@ def nodes(graphs: list[Data], conv: str, device: str, rounds: int, number: int) 
             step_, most, least = f"{mode}, {what}", at_most if which else None, at_least if which else None
             milliseconds = 1e3 * sorted(times["plain"])[rounds // 2]
             found += [
-                Figure(f"{conv}, {len(picked)} graphs, {step_}: plain", milliseconds, "ms"),
+                Figure(f"{conv}, {number} graphs, {step_}: plain", milliseconds, "ms"),
                 figure(f"{step_}, ID-GNN-Fast : plain", ratio(times, "fast", "plain")),
                 figure(f"{step_}, ID-GNN-Full : plain", ratio(times, "full", "plain"), most, LIMIT[mode]),
                 figure(f"{step_}, ego networks : ID-GNN-Full", ratio(times, "ego", "full"), least, 3.0),
@@ -85,7 +84,7 @@ def nodes(graphs: list[Data], conv: str, device: str, rounds: int, number: int) 
     if device.startswith("cuda"):
         peak, step_ = {name: memory(calls[1]) for name, calls in steps.items()}, "memory of a step"
         found += [
-            Figure(f"{conv}, {len(picked)} graphs, {step_}, ID-GNN-Full", peak["full"] / MIB, "MiB"),
+            Figure(f"{conv}, {number} graphs, {step_}, ID-GNN-Full", peak["full"] / MIB, "MiB"),
             figure(f"{step_}, ID-GNN-Full : plain", peak["full"] / peak["plain"]),
             figure(f"{step_}, ego networks : ID-GNN-Full", peak["ego"] / peak["full"], at_least, 3.0),
         ]

@@ -3,7 +3,8 @@ of time that is spent on cutting batches and not on the network.
 
 `python -m benchmarks.loop --device cuda --processes 1 12 --modes eager recorded compiled` trains the plain GCN and both
 identity-aware versions on ENZYMES (node clustering); `--data ogbg-molhiv` on molecules (graph classification). Batches
-have 128 graphs. Recorded steps are replayed as CUDA graphs, and compiled ones are recorded too.
+have 128 graphs and are drawn anew in each epoch. Recorded steps are replayed as CUDA graphs, the default on a GPU, and
+compiled ones are recorded too.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import time
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Barrier
 
 import torch
 from rich.console import Console
@@ -30,6 +33,7 @@ from idgnn.training.trainer import Trainer
 
 Figures = dict[str, float]
 MODES = ("eager", "recorded", "compiled")
+WARM_UP = 40  # epochs: by then batches of all sizes were recorded
 NAMES = {"none": "plain GNN", "fast": "ID-GNN-Fast", "full": "ID-GNN-Full"}
 TASKS = {"ENZYMES": "node-clustering", "ogbg-molhiv": "graph-classification"}
 
@@ -43,6 +47,8 @@ class Loop:
     device: str
     seconds: float
     mode: str
+    networks: tuple[str, ...] = tuple(NAMES)
+    precision: str = "float32"
 
     @property
     def recorded(self) -> bool:
@@ -58,18 +64,22 @@ def main() -> None:
     parser.add_argument("--processes", type=int, nargs="+", default=[1])
     parser.add_argument("--seconds", type=float, default=10, help="how long each is measured")
     parser.add_argument("--conv", default="gcn")
+    parser.add_argument("--networks", nargs="+", default=list(NAMES), choices=NAMES)
+    parser.add_argument("--precision", default="float32", choices=("float32", "tf32", "bf16"))
     parser.add_argument("--modes", nargs="+", default=["eager"], choices=MODES)
     parser.add_argument("--output", type=Path, default=None)
     options = parser.parse_args()
     rows = []
     for data, mode, processes in product(options.data, options.modes, options.processes):
         load(data)  # into the cache, before many processes ask for it
-        loop = Loop(data, options.conv, options.device, options.seconds, mode)
+        given = options.conv, options.device, options.seconds, mode, tuple(options.networks), options.precision
+        loop = Loop(data, *given)
         rows += measured(loop, processes)
-    table = Table("data", "network", "mode", "processes", "steps/s", "epochs/s", "cutting", title=options.device)
+    head = ("data", "network", "mode", "processes", "steps/s", "epochs/s", "cutting", "first epoch")
+    table = Table(*head, title=options.device)
     for row in rows:
         share = "" if row["outside"] is None else f"{row['outside']:.1%}"
-        figures = [f"{row['steps_per_second']:.1f}", f"{row['epochs_per_second']:.2f}", share]
+        figures = [f"{row['steps_per_second']:.1f}", f"{row['epochs_per_second']:.2f}", share, f"{row['first']:.1f} s"]
         table.add_row(row["data"], row["network"], row["mode"], str(row["processes"]), *figures)
     Console().print(table)
     write_record(options.output, rows, options.device)
@@ -78,19 +88,20 @@ def main() -> None:
 def measured(loop: Loop, processes: int) -> list[dict]:
     """A row for each network."""
     found, rows = side_by_side(loop, processes), []
-    for identity, name in NAMES.items():
-        each = [one[identity] for one in found]
+    for identity in loop.networks:
+        name, each = NAMES[identity], [one[identity] for one in found]
         rate = sum(one["steps_per_second"] for one in each)
         rows.append(
             {
                 "data": loop.data,
                 "network": name,
                 "conv": loop.conv,
-                "mode": loop.mode,
+                "mode": loop.mode if loop.precision == "float32" else f"{loop.mode}, {loop.precision}",
                 "processes": processes,
                 "steps_per_second": rate,
                 "epochs_per_second": rate / each[0]["steps_per_epoch"],
                 "outside": None if loop.recorded else sum(one["outside"] for one in each) / len(each),
+                "first": max(one["first"] for one in each),
             }
         )
     return rows
@@ -98,6 +109,10 @@ def measured(loop: Loop, processes: int) -> list[dict]:
 
 def side_by_side(loop: Loop, processes: int) -> list[dict[str, Figures]]:
     """Trains the same networks in several processes, which begin each of them together."""
+    if processes == 1:
+        alone = SimpleQueue()
+        worker(0, Barrier(1), alone, loop)
+        return [alone.get()]
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(processes), context.Queue()
     multiprocessing.spawn(worker, (barrier, results, loop), processes)  # raises what any of them raises
@@ -110,21 +125,23 @@ def worker(number: int, barrier, results, loop: Loop) -> None:
         torch.set_num_threads(1)
     problem = make_problem(load(loop.data), TaskSettings(name=TASKS[loop.data]))  # type: ignore[arg-type]
     # As in a long run: a look at the validation part every tenth epoch.
-    reshuffle_every, compile_ = 50 if loop.recorded else 1, loop.mode == "compiled"
     options = TrainOptions(
         epochs=10**6,
         eval_every=10,
         device=loop.device,
-        reshuffle_every=reshuffle_every,
-        cuda_graphs=loop.recorded,
-        compile=compile_,
+        cuda_graphs="auto" if loop.recorded else "off",
+        compile=loop.mode == "compiled",
+        precision=loop.precision,  # type: ignore[arg-type]
     )
     found = {}
-    for identity in NAMES:
+    for identity in loop.networks:
         settings = ModelSettings(loop.conv, identity)  # type: ignore[arg-type]
         model = make_predictor(settings, problem.level, problem.in_channels, problem.objective.num_outputs, None)
+        start = time.perf_counter()
         trainer = Trainer(model, problem, options)
-        for _ in range(reshuffle_every + 1):  # until the graphs were dealt into new batches
+        trainer.train_epoch()
+        first = now(trainer) - start
+        while time.perf_counter() - start < first + loop.seconds and trainer.epoch < WARM_UP:
             trainer.train_epoch()
         trainer.evaluate()
         barrier.wait()
@@ -134,9 +151,12 @@ def worker(number: int, barrier, results, loop: Loop) -> None:
             epochs += 1
         rate = steps / (time.perf_counter() - start)
         barrier.wait()
-        # A recorded step is cut once for many replays.
+        # A recorded step cuts its batch itself.
         share = 0.0 if loop.recorded else outside(trainer)
-        found[identity] = {"steps_per_second": rate, "steps_per_epoch": steps / epochs, "outside": share}
+        figures = {"steps_per_second": rate, "steps_per_epoch": steps / epochs, "outside": share, "first": first}
+        found[identity] = figures
+        if number == 0:  # a long measurement says how far it is
+            print(f"{loop.data}, {NAMES[identity]}, {loop.mode}: {rate:.1f} steps/s in this process", flush=True)
     results.put(found)
 
 

@@ -51,14 +51,19 @@ def at_least(name: str, value: float, limit: float, unit: str) -> Figure:
     return Figure(name, value, unit, f">= {limit:g}", value >= limit)
 
 
-def seconds(call: Callable[[], object]) -> float:
-    """Wall-clock seconds of one call."""
-    start = time.perf_counter()
+Clock = Callable[[], float]
+
+
+def seconds(call: Callable[[], object], clock: Clock = time.perf_counter) -> float:
+    """Seconds of one call by a clock: wall-clock ones, or with `time.process_time` those of this process alone."""
+    start = clock()
     call()
-    return time.perf_counter() - start
+    return clock() - start
 
 
-def take_turns(contenders: dict[str, Callable[[], object]], rounds: int, warm_up: int = 1) -> dict[str, list[float]]:
+def take_turns(
+    contenders: dict[str, Callable[[], object]], rounds: int, warm_up: int = 1, clock: Clock = time.perf_counter
+) -> dict[str, list[float]]:
     """Seconds of every contender in every round."""
     for _ in range(warm_up):
         for call in contenders.values():
@@ -66,7 +71,7 @@ def take_turns(contenders: dict[str, Callable[[], object]], rounds: int, warm_up
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, call in contenders.items():
-            times[name].append(seconds(call))
+            times[name].append(seconds(call, clock))
     return times
 
 

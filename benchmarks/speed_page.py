@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.loop import MODES
+from benchmarks.against_pyg import CONTENDERS as NETWORKS
+from benchmarks.loop import MODES, NAMES
 from idgnn.writing import write_text
 
 RESULTS = Path(__file__).parent / "results"
@@ -21,6 +22,17 @@ page is written by `python -m benchmarks.speed_page` from `benchmarks/results`; 
 hand. How the cost grows with the graph is in [`scaling.md`](scaling.md), what was tried and what came of it in
 `benchmarks/NOTES.md`.
 """
+PYG = """\
+The same network once made of PyG's layers, as its users write it, and once as an `IDGNN`: 128 ENZYMES graphs, *K* = 3,
+all with the parameters of a 256-wide GCN; forward and backward. Each line is a multiple of PyG's time. *Colored
+messages* is ID-GNN-Full as in Eq. 3 (`color="message"`); the default colors the update, too. PyG's GCN and GAT add
+self-loops in every layer of every step, and its GCN computes degrees; *prepared*, this is done before, as it is for an
+`IDGNN`. Only so can they be recorded as CUDA graphs.
+"""
+PYG_GPU = """\
+The figures of the GPU are from {code}; what
+the change should bring there is in `benchmarks/NOTES.md`.
+"""
 GPU = """\
 Batches of ENZYMES graphs, *K* = 3, all with the parameters of a 256-wide GCN; forward and backward, prepared before.
 *Eager* launches one kernel after the other, as PyTorch does: that takes longer than most kernels run, so all contenders
@@ -32,8 +44,10 @@ graph per source. Products of a few thousand rows do not fill a large GPU, so fe
 """
 LOOP = """\
 Steps of training a second with a GCN in batches of 128 graphs, all processes together, and the share of a step that
-goes into cutting its batch out of the dataset. *Recorded* steps are replayed as CUDA graphs (`idgnn train --cuda-graphs
---reshuffle-every 50`), and a batch is cut once for 50 replays. *Compiled* ones are recorded too (`--compile`).
+goes into cutting its batch out of the dataset. *Recorded* steps are replayed as CUDA graphs, the default of `idgnn
+train` on a GPU: batches are drawn anew in each epoch and padded to a few sizes, and a recorded step cuts its batch
+itself. *Eager* ones are not (`--cuda-graphs off`), *compiled* ones are recorded too (`--compile`). Rows with *fixed
+batches* are from before: every batch was recorded by itself, and batches stayed the same for 50 epochs.
 """
 MOLHIV = """\
 The same with `--data ogbg-molhiv --processes 1 --modes eager recorded`: 33 thousand molecules, 258 batches an epoch.
@@ -58,6 +72,12 @@ def page() -> str:
             "## Training steps and building, on a CPU\n",
             source("cpu", "make bench"),
             *table(("what", "measured", "target", ""), cpu_rows()),
+            "\n## Beside PyG's own layers\n",
+            source("against_pyg_cpu", "python -m benchmarks.against_pyg"),
+            source("against_pyg_h200", "python -m benchmarks.against_pyg --device cuda"),
+            PYG,
+            PYG_GPU.format(code=record("against_pyg_h200")["code"]) if "code" in record("against_pyg_h200") else "",
+            *table(("forward and backward", *CONVS.values()), pyg_rows()),
             "\n## Training steps, on a GPU\n",
             source("h200", "python -m benchmarks.gpu"),
             GPU,
@@ -87,8 +107,10 @@ def record(name: str) -> dict[str, Any]:
 
 def where(machine: dict[str, Any]) -> str:
     """The machine in words: its GPU, or how many threads of its processor."""
+    if "gpu" in machine:
+        return machine["gpu"]
     threads = machine["threads"]
-    return machine.get("gpu") or f"{threads} thread{'' if threads == 1 else 's'} of an {machine['processor']}"
+    return f"{threads} thread{'' if threads == 1 else 's'} of an {machine['processor']}"
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]], left: int = 1) -> list[str]:
@@ -130,6 +152,18 @@ def cpu_rows() -> Iterable[list[str]]:
     for each in records("cpu"):
         target = f"{each['target']} {each['unit']}" if each["target"] else ""
         yield [each["name"], f"{each['value']:.3g} {each['unit']}", target, "" if each["met"] else "missed"]
+
+
+def pyg_rows() -> Iterable[list[str]]:
+    """One row for each network, one column for each architecture."""
+    for name, place in (("against_pyg_cpu", "CPU"), ("against_pyg_h200", "H200")):
+        found = figures(name)
+        for mode, pyg in (("eager", "PyG"), ("eager", "PyG, prepared"), ("replayed", "PyG, prepared")):
+            if f"gcn, {mode}: {pyg}" in found:
+                yield section(f"{place}, {mode}, {pyg}")
+                yield ["time", *of(found, f"{mode}: {pyg}", "{:.3g} ms")]
+                for network in NETWORKS:
+                    yield [network, *of(found, f"{mode}, {network} : {pyg}")]
 
 
 def gpu_rows(found: dict[str, dict[str, Any]]) -> Iterable[list[str]]:
@@ -182,12 +216,13 @@ def loop_rows() -> Iterable[list[str]]:
         for key in dict.fromkeys((each["data"], each["mode"], each["processes"]) for each in found):
             data, mode, processes = key
             each = [one for one in found if (one["data"], one["mode"], one["processes"]) == key]
+            rates = {one["network"]: one["steps_per_second"] for one in each}
             shares = [one["outside"] for one in each if one["outside"] is not None]
             how = "" if place == "CPU" else f", {mode}"
             yield [
                 f"{data}, {place}{how}",
                 str(processes),
-                *(rate(one["steps_per_second"]) for one in each),
+                *(rate(rates[network]) if network in rates else "" for network in NAMES.values()),
                 "" if not shares else f"{min(shares):.0%} to {max(shares):.0%}",
             ]
 

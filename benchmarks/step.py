@@ -7,9 +7,8 @@ from pathlib import Path
 
 import torch
 from torch.nn.functional import cross_entropy
-from torch_geometric.data import Batch
 
-from benchmarks.data import tu_graphs
+from benchmarks.data import picked, tu_graphs
 from benchmarks.measure import Figure, at_least, at_most, ratio, take_turns
 from idgnn import IDGNN, identity_graph, match_budget
 
@@ -18,9 +17,7 @@ CLASSES = 6
 
 def run(folder: Path) -> list[Figure]:
     """Forward, backward and optimizer step; index arithmetic is done once, before."""
-    graphs = tu_graphs(folder, "ENZYMES")
-    picked = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(0))[:128].tolist()
-    batch = Batch.from_data_list([graphs[i] for i in picked])
+    batch = picked(tu_graphs(folder, "ENZYMES"), 128)
     label = torch.randint(CLASSES, (batch.num_nodes,), generator=torch.Generator().manual_seed(1))
     plain = IDGNN(batch.num_features, 256, CLASSES, 3, "gcn", "none")
 

@@ -11,75 +11,17 @@ import pytest
 from idgnn.cli import tables
 from idgnn.cli.main import main
 from idgnn.training.relational_runs import load_run, predictions
-
-SCHEMA = """
-[users]
-key = "id"
-[items]
-key = "id"
-[visits]
-key = ""
-foreign = { user = "users", item = "items" }
-time = "day"
-"""
-TASKS = """
-[next]
-kind = "recommendation"
-entity = "user"
-entity_table = "users"
-item_table = "items"
-time = "day"
-target = "items"
-train = "train.csv"
-valid = "valid.csv"
-test = "test.csv"
-k = 2
-
-[count]
-kind = "entity-regression"
-entity = "user"
-entity_table = "users"
-time = "day"
-target = "visits"
-train = "count_train.csv"
-valid = "count_valid.csv"
-"""
+from tests.cli.small_tables import SCHEMA, TASKS, run_of, train, write_tables
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Six users; each visits two of six items every year."""
-    users, items = [f"u{i}" for i in range(6)], [f"i{i}" for i in range(6)]
-    favorites = {user: [items[i], items[(i + 2) % 6]] for i, user in enumerate(users)}
-    (tmp_path / "users.csv").write_text("id,remark\n" + "".join(f"{user},text of {user}\n" for user in users))
-    (tmp_path / "items.csv").write_text("id\n" + "".join(f"{item}\n" for item in items))
-    visits = [f"{u},{i},200{y}-06-01\n" for y in range(5) for u in users for i in favorites[u]]
-    (tmp_path / "visits.csv").write_text("user,item,day\n" + "".join(visits))
-    for part, years in (("train", (1, 2)), ("valid", (3,)), ("test", (4,))):
-        rows = [[f"200{y}-01-01", u, json.dumps(favorites[u])] for y in years for u in users]
-        with (tmp_path / f"{part}.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([["day", "user", "items"], *rows])
-        if part != "test":
-            text = "".join(f"200{y}-01-01,{u},{2 * y}\n" for y in years for u in users)
-            (tmp_path / f"count_{part}.csv").write_text("day,user,visits\n" + text)
-    (tmp_path / "schema.toml").write_text(SCHEMA)
-    (tmp_path / "tasks.toml").write_text(TASKS)
-    return tmp_path
+    return write_tables(tmp_path)
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
-
-
-def run_of(folder: Path) -> Path:
-    [run] = (folder / "runs").iterdir()
-    return run
-
-
-def train(folder: Path, *more: str) -> None:
-    options = ["--layers", "2", "--width", "8", "--epochs", "3", "--runs", str(folder / "runs")]
-    main(["train", "--tables", str(folder), *options, *more])
 
 
 def test_train_predict_and_embed_a_recommendation(folder, capsys):
@@ -308,7 +250,10 @@ def test_a_query_before_its_entity_is_a_bad_row(folder, capsys):
         (["--task", "node-classification"], "--tables is for the tasks"),
         (["ENZYMES", "--task", "recommendation"], "beside a dataset"),
         (["--task", "recommendation", "--class-weights", "balanced"], "--class-weights has no effect with --tables"),
-        (["--task", "recommendation", "--conv", "gin", "--batch-size", "4"], "--conv, --batch-size has no effect"),
+        (["--task", "recommendation", "--conv", "gin", "--batch-size", "4"], "--conv, --batch-size have no effect"),
+        (["--task", "recommendation", "--features", "degree"], "--features has no effect with --tables, which takes"),
+        (["--task", "recommendation", "--conv", "gin"], "--window-years, --columns. Leave it out."),
+        (["--task", "recommendation", "--label", "y"], "beside a dataset or files of graphs"),
         (["--task", "recommendation", "--identity", "fast", "--color", "message"], "--color has no effect without"),
         (["--task", "recommendation", "--window-years", "-1"], "window_years is -1.0, expected more than 0 years"),
     ],

@@ -96,7 +96,7 @@ def test_keys_differ_with_every_setting_but_not_with_the_device():
     ]
     keys = {key_of(TrainJob(each)) for each in (settings, *others)} | {key_of(TrainJob(settings, "walks"))}
     assert len(keys) == len(others) + 2
-    elsewhere = replace(settings.training, device="cuda:1", cuda_graphs=True, compile=True)
+    elsewhere = replace(settings.training, device="cuda:1", cuda_graphs="on", compile=True)
     assert key_of(TrainJob(replace(settings, training=elsewhere))) == key_of(job)
 
 

@@ -1,5 +1,6 @@
 """The fast aggregations against their twins that go message by message."""
 
+from functools import partial
 from itertools import product
 
 import hypothesis.strategies as st
@@ -10,8 +11,9 @@ from torch import Tensor
 
 from idgnn.identity.adjacency import Adjacency
 from idgnn.identity.schedule import Messages
-from idgnn.layers.aggregation.maxima import _gather_max, _max_and_winner, gather_max, gather_max_plain
-from idgnn.layers.aggregation.sums import _gather_sum, gather_sum, gather_sum_plain
+from idgnn.layers.aggregation.lists import TwoLists, merged
+from idgnn.layers.aggregation.maxima import _max_and_winner, gather_max, gather_max_plain
+from idgnn.layers.aggregation.sums import gather_sum, gather_sum_plain
 
 CHANNELS = 3
 
@@ -108,24 +110,68 @@ def test_the_maximum_is_its_plain_twin(dtype, case):
     assert_twins(lambda x: gather_max(x, sent), lambda x: gather_max_plain(x, sent), [x], 1e-6)
 
 
+@st.composite
+def two_lists(draw) -> tuple[TwoLists, int]:
+    """Plain and colored messages to the same targets, and the number of sources."""
+    plain, num_plain, num_targets = draw(rounds())
+    num_colored, listed = draw(st.integers(0, 3)), []
+    if num_colored and num_targets:
+        message = st.tuples(st.integers(0, num_colored - 1), st.integers(0, num_targets - 1))
+        listed = draw(st.lists(message, max_size=6))
+    return TwoLists(plain, messages(listed, num_colored, num_targets), num_plain), num_plain + num_colored
+
+
 @settings(max_examples=60)
-@given(case=rounds())
-def test_the_maximum_with_a_base_is_its_plain_twin(case):
-    sent, num_sources, num_targets = case
-    inputs = [torch.rand(rows, CHANNELS, dtype=torch.double) + 0.01 for rows in (num_sources, num_targets)]
-    assert_twins(
-        lambda x, base: gather_max(x, sent, base=base),
-        lambda x, base: gather_max_plain(x, sent, base=base),
-        inputs,
-        1e-12,
-    )
+@given(case=two_lists(), heads=st.integers(1, 2))
+def test_merged_lists_have_the_messages_of_both(case, heads):
+    """The sum with a base, with own rows and with weights of edges or messages, and the maximum."""
+    two, num_sources = case
+    one = merged(*two)
+    num_targets = one.ptr.numel() - 1
+    x = torch.rand(num_sources, 2 * CHANNELS, dtype=torch.double) + 0.01
+    base = torch.randn(num_targets, 2 * CHANNELS, dtype=torch.double)
+    own = torch.randint(num_sources, (num_targets,)) if num_sources else None
+
+    def of(gather, lists):
+        return lambda x, base, weight: gather(x, lists, edge_weight=weight, base=base, own=own, own_weight=1.3)
+
+    inputs = [x, base, torch.randn(20, dtype=torch.double)]
+    assert_twins(of(gather_sum, one), of(gather_sum_plain, two), inputs, 1e-12)
+    assert_twins(lambda x: gather_max(x, one), lambda x: gather_max_plain(x, two), [x], 1e-12)
+    weight = torch.randn(one.source.numel(), heads, dtype=torch.double)
+    twins = (lambda x, weight, gather=gather: gather(x, one, weight) for gather in (gather_sum, gather_sum_plain))
+    assert_twins(*twins, [x, weight], 1e-12)
 
 
-def test_a_base_that_is_as_large_wins():
-    sent = messages([(0, 0), (0, 1)], num_sources=1, num_targets=2)
-    x, base = torch.ones(1, 1, requires_grad=True), torch.tensor([[1.0], [0.5]], requires_grad=True)
-    gradients = torch.autograd.grad(gather_max(x, sent, base=base), (x, base), torch.tensor([[2.0], [3.0]]))
-    assert [gradient.tolist() for gradient in gradients] == [[[3.0]], [[2.0], [0.0]]]
+@settings(max_examples=60)
+@given(case=two_lists(), numbers=st.tuples(st.integers(0, 2), st.integers(0, 2)))
+def test_padding_of_merged_lists_changes_nothing(case, numbers):
+    """Messages behind the last pointers; the last row of each kind is padding, too."""
+    two, num_sources = case
+    one = merged(*(padded(each, number) for each, number in zip(two[:2], numbers, strict=True)), two.split + 1)
+    weight = torch.randn(20, dtype=torch.double)
+
+    def of_padded(gather, **weights):
+        def run(x):
+            row = x.new_ones(1, CHANNELS)
+            return gather(torch.cat([x[: two.split], row, x[two.split :], row]), one, **weights)[:-1]
+
+        return run
+
+    x = torch.rand(num_sources, CHANNELS, dtype=torch.double) + 0.01
+    expected = partial(gather_sum_plain, messages=two, edge_weight=weight)
+    assert_twins(of_padded(gather_sum, edge_weight=weight), lambda x: expected(x), [x], 1e-12)
+    assert_twins(of_padded(gather_max), lambda x: gather_max_plain(x, two), [x], 1e-12)
+
+
+def padded(sent: Messages, number: int) -> Messages:
+    """With one more source, one more target, and messages from that source to that target behind the last pointers."""
+    more, size = torch.arange(number), sent.source.numel()
+    source = torch.cat([sent.source, torch.full((number,), sent.back.ptr.numel() - 1)])
+    target = torch.cat([sent.back.neighbor, torch.full((number,), sent.ptr.numel() - 1)])
+    ptr, back_ptr = (torch.cat([each, each[-1:]]) for each in (sent.ptr, sent.back.ptr))
+    back = Adjacency(back_ptr, target, torch.cat([sent.back.edge, more + size]))
+    return Messages(source, ptr, torch.cat([sent.edge, more]), back, sent.hubs)
 
 
 @settings(max_examples=60)
@@ -195,15 +241,13 @@ def test_the_sum_can_be_differentiated_twice(weighted, based):
     if based:
         given["base"] = torch.randn(2, CHANNELS, dtype=torch.double)
     assert_twins_twice(gather_sum, gather_sum_plain, sent, given)
+    own = {"own": torch.tensor([2, 2]), "own_weight": 1.3}
+    assert_twins_twice(partial(gather_sum, **own), partial(gather_sum_plain, **own), sent, given)
 
 
-@pytest.mark.parametrize("based", [False, True])
-def test_the_maximum_can_be_differentiated_twice(based):
+def test_the_maximum_can_be_differentiated_twice():
     sent = messages([(2, 0), (0, 0), (1, 0), (2, 1), (0, 1)], num_sources=3, num_targets=2)
-    given = {"x": torch.rand(3, CHANNELS, dtype=torch.double) + 0.1}
-    if based:
-        given["base"] = torch.rand(2, CHANNELS, dtype=torch.double) + 0.1
-    assert_twins_twice(gather_max, gather_max_plain, sent, given)
+    assert_twins_twice(gather_max, gather_max_plain, sent, {"x": torch.rand(3, CHANNELS, dtype=torch.double) + 0.1})
 
 
 def assert_twins_twice(fast, plain, sent, given):
@@ -234,26 +278,36 @@ def test_types_that_differ_are_summed_in_the_one_that_holds_all(dtypes):
         assert out.dtype == largest
         expected = gather_sum_plain(x.double(), sent, **{k: v.double() for k, v in weights.items()}, base=base.double())
         torch.testing.assert_close(out.double(), expected, atol=0.05, rtol=0.05)
-    assert gather_max(x, sent, base=base).dtype == max(dtypes[0], dtypes[2], key=FLOATS.index)
+    assert gather_max(x, sent).dtype == dtypes[0]
 
 
 @pytest.mark.parametrize("listed", [[], [(0, 0), (1, 0), (1, 2)]])
-def test_torch_compile_can_rely_on_the_operator(listed):
-    """Fake tensors, schema, autograd registration and AOT dispatch, as PyTorch itself checks custom operators."""
+def test_torch_compile_takes_them_as_they_are(listed):
+    """In one graph, with the same values and gradients."""
     sent = messages(listed, num_sources=2, num_targets=3)
+    own, weight = torch.tensor([0, 1, 1]), torch.rand(len(listed), 3, dtype=torch.double)
+
+    def both(x, base, weight):
+        return gather_sum(x, sent, weight, base=base, own=own) + gather_max(x, sent)
+
+    torch._dynamo.reset()
+    inputs = [torch.rand(2, CHANNELS, dtype=torch.double), torch.rand(3, CHANNELS, dtype=torch.double), weight]
+    assert_twins(torch.compile(both, backend="aot_eager", fullgraph=True), both, inputs, 1e-12)
+
+
+@pytest.mark.parametrize("listed", [[], [(0, 0), (1, 0), (1, 2)]])
+def test_pytorch_finds_no_fault_with_the_operators(listed):
+    """Fake tensors, schema, autograd registration and AOT dispatch, as PyTorch itself checks custom operators."""
+    sent, ops = messages(listed, num_sources=2, num_targets=3), torch.ops.idgnn
     x = torch.rand(2, CHANNELS, requires_grad=True)
-    weight = torch.rand(len(listed), requires_grad=True)
-    back = sent.back
-    ways = (sent.source, sent.ptr, back.neighbor, back.ptr, back.edge)
-    base = torch.rand(3, CHANNELS, requires_grad=True)
-    torch.library.opcheck(_gather_sum, (x, weight, None, None, None, *ways, False))
-    torch.library.opcheck(_gather_sum, (x, None, None, None, base, *ways, False))
-    torch.library.opcheck(_gather_sum, (x, weight, torch.arange(len(listed)), None, base, *ways, False))
-    torch.library.opcheck(_gather_max, (x, None, *ways, False))
-    torch.library.opcheck(_gather_max, (x, base, *ways, False))
-    turned = torch.rand(CHANNELS, 3).t()
-    torch.library.opcheck(_gather_sum, (x, None, None, None, turned, *ways, False))
-    torch.library.opcheck(_gather_max, (x, turned, *ways, False))
+    weight, turned = torch.rand(len(listed), requires_grad=True), torch.rand(CHANNELS, 3).t()
+    back, none = sent.back, (None,) * 6
+    backwards = back.neighbor, back.ptr, back.edge
+    for one, place, base in (weight, None, turned), (weight, torch.arange(len(listed)), None), (None, None, None):
+        lists = (sent.source, sent.ptr, place, *backwards, *none)
+        torch.library.opcheck(ops.gather_sum, (x, one, base, None, 1.0, 2, False, *lists))
+    torch.library.opcheck(ops.gather_max, (x, 2, False, sent.source, sent.ptr, *backwards, *none[:5]))
+    torch.library.opcheck(ops.products, (x.detach(), turned.contiguous(), sent.source, sent.ptr, 1, False))
 
 
 def test_half_precision_messages_are_summed_in_single_precision_when_weighted():

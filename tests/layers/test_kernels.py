@@ -1,5 +1,6 @@
 """The Triton kernels against their plain twins: on a GPU, or anywhere with Triton and TRITON_INTERPRET=1."""
 
+import importlib
 import os
 from dataclasses import fields, is_dataclass, replace
 
@@ -8,10 +9,11 @@ import torch
 from torch_geometric.utils import erdos_renyi_graph, to_undirected
 
 from idgnn import IDGNN
-from idgnn.identity.schedule import HUB, Round
-from idgnn.layers.aggregation import maxima, softmax, sums
+from idgnn.identity.schedule import HUB
+from idgnn.layers.aggregation import lists, maxima, sums
+from idgnn.layers.aggregation.attend import attend, attend_plain
+from idgnn.layers.aggregation.lists import TwoLists
 from idgnn.layers.aggregation.maxima import gather_max, gather_max_plain
-from idgnn.layers.aggregation.softmax import attention, attention_plain
 from idgnn.layers.aggregation.sums import gather_sum, gather_sum_plain
 from tests.layers.test_gather import messages
 
@@ -21,6 +23,7 @@ if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
 
 pytest.importorskip("triton", reason="Triton comes with PyTorch for CUDA")
 kernels = pytest.importorskip("idgnn.layers.aggregation.kernels")
+attend_module = importlib.import_module("idgnn.layers.aggregation.attend")  # of which the package has the function
 # Of Triton's interpreter.
 pytestmark = pytest.mark.filterwarnings("ignore:Conversion of an array with ndim > 0:DeprecationWarning")
 
@@ -111,19 +114,14 @@ def test_products(case, hubs):
     torch.testing.assert_close(found.cpu(), (x[sent.source] * grad[sent.target]).sum(-1))
 
 
-@pytest.mark.parametrize("based", [False, True])
-def test_maximum_and_its_gradients(case, based, hubs):
+def test_maximum_and_its_gradients(case, hubs):
     sent, x, grad, _ = case
-    leaves = [x, torch.rand_like(grad)][: 1 + based]
-    value, winner = kernels.maximum(*there(x, sent.source, sent.ptr, *leaves[1:]), hubs=hubs)
-    expected = gather_max_plain(x.requires_grad_(), sent, base=leaves[1].requires_grad_() if based else None)
+    value, winner = kernels.maximum(*there(x, sent.source, sent.ptr), hubs=hubs)
+    expected = gather_max_plain(x.requires_grad_(), sent)
     assert torch.equal(value.cpu(), expected)
     back = sent.back
-    found = kernels.from_winners(*there(grad), winner, *there(back.neighbor, back.ptr, back.edge), hubs=hubs)
-    of_x, *of_base = torch.autograd.grad(expected, leaves, grad)
-    torch.testing.assert_close(found.cpu(), of_x)
-    for gradient in of_base:
-        assert torch.equal(grad * (winner.cpu() < 0), gradient)
+    found = kernels.from_winners(*there(grad), winner, there(back.neighbor, back.ptr, back.edge), hubs=hubs)
+    torch.testing.assert_close(found.cpu(), torch.autograd.grad(expected, x, grad)[0])
 
 
 def test_a_tie_gives_the_gradient_once():
@@ -131,7 +129,7 @@ def test_a_tie_gives_the_gradient_once():
     sent = messages([(0, 0), (0, 0), (1, 0)], num_sources=2, num_targets=1)
     _, winner = kernels.maximum(*there(torch.full((2, 1), 2.0), sent.source, sent.ptr))
     back = sent.back
-    found = kernels.from_winners(*there(torch.ones(1, 1)), winner, *there(back.neighbor, back.ptr, back.edge))
+    found = kernels.from_winners(*there(torch.ones(1, 1)), winner, there(back.neighbor, back.ptr, back.edge))
     assert found.sum() == 1
 
 
@@ -141,59 +139,110 @@ def test_the_maximum_of_something_unknown_is_unknown():
     assert value[0].isnan() and value[1] == 3
 
 
-@pytest.mark.parametrize("colors", [0, 3])
-@pytest.mark.parametrize("heads", [1, 2])
-def test_attention_and_its_gradients(heads, colors, hubs):
-    """Targets that hear from plain sources alone, from colored ones alone, from both, from more than a tile holds."""
-    random = torch.Generator().manual_seed(heads)
-    plain = messages([(0, 0), (1, 0), (1, 2), *[(i % 4, 3) for i in range(19)], (2, 4)], num_sources=4, num_targets=5)
-    colored = messages([(0, 0), (1, 1), (2, 3), (2, 3)], num_sources=3, num_targets=5)
-    lists = [plain, colored][: 1 + bool(colors)]
-    gives = [torch.randn(sources, heads, generator=random) * 3 for sources in (4, 3)][: len(lists)]
-    asks = torch.randn(5, heads, generator=random)
-    leaves = [each.requires_grad_() for each in (*gives, asks)]
-    expected = attention_plain(gives, asks, [(sent.source, sent.target) for sent in lists], 0.2)
-    grads = [torch.randn(alpha.shape, generator=random) for alpha in expected]
-    gradients = torch.autograd.grad(expected, leaves, grads)
-
-    given = [
-        kernels.Given(*there(each.detach(), sent.source, sent.ptr)) for each, sent in zip(gives, lists, strict=True)
-    ]
-    (asked,) = there(asks.detach())
-    found = kernels.attention(given, asked, 0.2, hubs)
-    for ours, theirs in zip(found, expected, strict=True):
-        torch.testing.assert_close(ours.cpu(), theirs.detach())
-    back = [tuple(there(sent.back.ptr, sent.back.edge)) for sent in lists]
-    of_gives, of_asks = kernels.attention_backward(given, back, asked, found, there(*grads), 0.2, hubs)
-    for ours, theirs in zip((*of_gives, of_asks), gradients, strict=True):
-        torch.testing.assert_close(ours.cpu(), theirs)
-
-
 @pytest.fixture
 def behind_operators(monkeypatch):
     """The operators use the kernels, also where Triton interprets them."""
     if DEVICE == "cpu":
-        for module in (sums, maxima):
+        for module in (attend_module, sums, maxima):
             monkeypatch.setattr(module, "kernels_on", lambda device: kernels)
-        for module in (maxima, softmax):
+        for module in (attend_module, lists, maxima):
             monkeypatch.setattr(module, "has_kernels", lambda device: True)
 
 
-@pytest.mark.parametrize("based", [False, True])
-@pytest.mark.parametrize("gather", ["sum", "weighted sum", "maximum"])
-def test_operators(behind_operators, case, gather, based, hubs):
-    sent, x, base, weight = case
-    fast, plain = (gather_max, gather_max_plain) if gather == "maximum" else (gather_sum, gather_sum_plain)
-    given = {"x": x} | ({"weight": weight} if "weighted" in gather else {}) | ({"base": base + 0.01} if based else {})
+# Of plain and of colored messages: sources and messages. Targets that hear from one kind, from both, from none.
+TWO = [((4, 0), (3, 0)), ((4, 9), (3, 0)), ((4, 0), (3, 5)), ((5, 25), (3, 9)), ((1, 1), (1, 1)), ((6, 600), (2, 300))]
+
+
+@pytest.fixture(params=TWO, ids=str)
+def two(request):
+    """Two lists, rows of 12 channels and a row for each target."""
+    random, found = torch.Generator().manual_seed(len(str(request.param))), []
+    for sources, number in request.param:
+        ends = [torch.randint(size, (number,), generator=random).tolist() for size in (sources, 7)]
+        found.append(messages(list(zip(*ends, strict=True)), sources, 7))
+    split, size = request.param[0][0], request.param[0][0] + request.param[1][0]
+    x = torch.rand(size, 12, generator=random, dtype=torch.double) + 0.01
+    return TwoLists(*found, split), x, torch.randint(size, (7,), generator=random)
+
+
+def assert_twins_on(device, fast, plain, given: dict):
+    """Equal values and equal gradients."""
     results = []
-    for function, device in ((fast, DEVICE), (plain, "cpu")):
-        leaves = {name: value.to(device, torch.double).requires_grad_() for name, value in given.items()}
-        out = function(messages=replace(moved(sent, device), hubs=hubs), **leaves)
-        towards = torch.linspace(-1, 2, out.numel(), dtype=out.dtype, device=device).view_as(out)
+    for function, place in ((fast, device), (plain, "cpu")):
+        leaves = {name: value.detach().to(place).requires_grad_() for name, value in given.items()}
+        out = function(place, **leaves)
+        towards = torch.linspace(-1, 2, out.numel(), dtype=out.dtype, device=place).view_as(out)
         gradients = torch.autograd.grad(out, list(leaves.values()), towards, materialize_grads=True)
         results.append([each.cpu() for each in (out.detach(), *gradients)])
     for ours, theirs in zip(*results, strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+def of_two(function, two: TwoLists, hubs: bool, **options):
+    """With hubs or without, on the device that it is given."""
+
+    def run(device, **leaves):
+        lists = [replace(moved(each, device), hubs=hubs) for each in two[:2]]
+        placed = {
+            name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in options.items()
+        }
+        return function(messages=TwoLists(*lists, two.split), **leaves, **placed)
+
+    return run
+
+
+@pytest.mark.parametrize("weighted", ["", "edges", "messages", "heads"])
+def test_sums_over_two_lists(behind_operators, two, weighted, hubs):
+    lists, x, own = two
+    number = sum(each.source.numel() for each in lists[:2])
+    sizes = {"edges": (number + 1,), "messages": (number,), "heads": (number, 3)}
+    given = {"x": x, "base": torch.rand(7, 12, dtype=torch.double)}
+    if weighted:
+        name = "edge_weight" if weighted == "edges" else "weight"
+        given[name] = torch.rand(sizes[weighted], dtype=torch.double)
+    twins = (of_two(gather, lists, hubs, own=own, own_weight=1.3) for gather in (gather_sum, gather_sum_plain))
+    assert_twins_on(DEVICE, *twins, given)
+
+
+def test_maxima_over_two_lists(behind_operators, two, hubs):
+    lists, x, _ = two
+    assert_twins_on(DEVICE, *(of_two(gather, lists, hubs) for gather in (gather_max, gather_max_plain)), {"x": x})
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+def test_attention_over_two_lists(behind_operators, two, heads, hubs):
+    lists, x, own = two
+    given = {"sent": x, "scores": 3 * torch.randn(x.size(0), 2 * heads, dtype=torch.double)}
+    twins = (of_two(function, lists, hubs, own=own, slope=0.2) for function in (attend, attend_plain))
+    assert_twins_on(DEVICE, *twins, given)
+
+
+@pytest.mark.parametrize("channels", [1, 300])
+def test_attention_over_one_list_of_few_or_many_channels(behind_operators, channels):
+    sent = messages([(0, 0), (1, 0), (1, 2), *[(i % 4, 3) for i in range(19)], (2, 4)], num_sources=4, num_targets=5)
+    given = {"sent": torch.randn(4, channels).double(), "scores": torch.randn(4, 2).double()}
+
+    def of(function):
+        return lambda device, **leaves: function(
+            messages=moved(sent, device), own=torch.tensor([0, 0, 1, 3, 2], device=device), slope=0.2, **leaves
+        )
+
+    assert_twins_on(DEVICE, of(attend), of(attend_plain), given)
+
+
+@pytest.mark.parametrize("gather", ["sum", "weighted sum", "maximum"])
+def test_operators(behind_operators, case, gather, hubs):
+    sent, x, base, weight = case
+    fast, plain = (gather_max, gather_max_plain) if gather == "maximum" else (gather_sum, gather_sum_plain)
+    given = (
+        {"x": x} | ({"weight": weight} if "weighted" in gather else {}) | ({"base": base} if "sum" in gather else {})
+    )
+    given = {name: value.double() for name, value in given.items()}
+
+    def of(function):
+        return lambda device, **leaves: function(messages=replace(moved(sent, device), hubs=hubs), **leaves)
+
+    assert_twins_on(DEVICE, of(fast), of(plain), given)
 
 
 @pytest.mark.parametrize("conv", ["gcn", "sage", "gat", "gin"])
@@ -211,19 +260,16 @@ def test_networks_can_be_compiled_with_kernels(behind_operators, conv):
         torch.testing.assert_close(ours, theirs)
 
 
-@pytest.mark.parametrize("wanted", ["gives", "asks"])
-def test_attention_of_which_one_part_alone_is_differentiated_twice(behind_operators, wanted):
-    sent, nothing = messages([(0, 0), (1, 0), (1, 1)], 2, 2), messages([], 0, 2)
-    round_ = moved(Round(2, 2, 2, sent, nothing, torch.arange(2)), DEVICE)
-    gives, asks = (torch.rand(2, 1, dtype=torch.double, device=DEVICE) for _ in range(2))
-    leaf = (gives if wanted == "gives" else asks).requires_grad_()
+@pytest.mark.parametrize("wanted", ["sent", "scores"])
+def test_attention_of_which_one_part_alone_is_differentiated_twice(behind_operators, two, wanted):
+    lists, x, own = two
+    given = {"sent": x.to(DEVICE), "scores": torch.randn(x.size(0), 2).double().to(DEVICE)}
+    given[wanted].requires_grad_()
     results = []
-    for weights in (
-        attention([gives], asks, round_, 0.2),
-        attention_plain([gives], asks, [(round_.plain.source, round_.plain.target)], 0.2),
-    ):
-        (gradient,) = torch.autograd.grad(weights[0].pow(3).sum(), leaf, create_graph=True)
-        results.append(torch.autograd.grad(gradient.pow(2).sum(), leaf)[0])
+    for function in (attend, attend_plain):
+        out = of_two(function, lists, False, own=own, slope=0.2)(DEVICE, **given)
+        (gradient,) = torch.autograd.grad(out.pow(3).sum(), given[wanted], create_graph=True)
+        results.append(torch.autograd.grad(gradient.pow(2).sum(), given[wanted])[0])
     torch.testing.assert_close(*results)
 
 

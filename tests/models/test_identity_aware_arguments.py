@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GCNConv, GraphConv, SAGEConv
 
-from idgnn import IDGNN
-from idgnn.identity.identity_graph import ToIdentityGraph, identity_graph
+from idgnn import IDGNN, ToIdentityGraph, identity_graph
 from idgnn.models import identity_aware_model as wrapper
 from idgnn.models.identity_aware import identity_aware
 from tests.models.wrapped import EDGES, NUM_NODES, assert_exact, drawn, features, one_copy_per_query

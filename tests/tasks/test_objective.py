@@ -13,12 +13,29 @@ from torch import Tensor
 from idgnn.tasks.link_prediction import LinkObjective
 from idgnn.tasks.objective import Binary, Classes, Quantity
 from idgnn.tasks.problem import objective_from_dict
+from idgnn.tasks.quantities import Quantities
 
 OBJECTIVES = (Classes(3), Binary(), LinkObjective(), Quantity(5.0, 2.5))
 
 
 def graph_of(target: Tensor) -> Tensor:
     return torch.zeros_like(target, dtype=torch.long)
+
+
+@pytest.mark.parametrize(
+    "objective", [*OBJECTIVES, Classes(3, class_weights=(1.0, 2.0, 0.5)), Quantities(("a",), (1.0,), (3.0,), (1.0,))]
+)
+def test_a_loss_has_the_digits_of_the_outputs_and_at_least_those_of_float32(objective):
+    out = torch.rand(4, objective.num_outputs, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    target = torch.tensor([0, 1, 1, 0])
+    target = target.unsqueeze(-1).float() if isinstance(objective, Quantities) else target
+    real = torch.tensor([True, True, True, False])
+    exact, padded = objective.loss(out, target), objective.loss(out, target, real)
+    assert exact.dtype == padded.dtype == torch.float64
+    assert math.isclose(objective.loss(out[:3], target[:3]).item(), padded.item(), rel_tol=1e-14)
+    for dtype in (torch.float32, torch.bfloat16):
+        found = objective.loss(out.to(dtype), target)
+        assert found.dtype == torch.float32 and math.isclose(found.item(), exact.item(), rel_tol=1e-2)
 
 
 @st.composite
@@ -207,3 +224,33 @@ def test_weighted_losses_by_hand(given_, no, yes):
     assert math.isclose(float(Binary(class_weights=(no, yes)).loss(out, target)), expected, rel_tol=1e-4)
     both = torch.cat([torch.zeros_like(out), out], dim=1)  # the same two classes, with an output each
     assert math.isclose(float(Classes(2, class_weights=(no, yes)).loss(both, target)), expected, rel_tol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        Classes(3),
+        Classes(3, class_weights=(1.0, 2.0, 0.5)),
+        Binary(),
+        Binary(class_weights=(0.3, 4.0)),
+        Quantity(1.0, 2.0),
+        Quantity(1.0, 2.0, "absolute"),
+        Quantities(("a", "b"), (0.0, 1.0), (1.0, 3.0), (1.0, 1.0), "absolute"),
+    ],
+    ids=str,
+)
+def test_padding_does_not_count_in_losses(objective):
+    generator = torch.Generator().manual_seed(0)
+    out = torch.randn(9, objective.num_outputs, generator=generator)
+    target = torch.randint(2, (9,), generator=generator)
+    if isinstance(objective, Quantities):
+        target = torch.randn(9, 2, generator=generator)
+    real = torch.tensor([True, True, False, True, False, True, True, True, False])
+    padded, alone = (out.clone().requires_grad_() for _ in range(2))
+    ours, theirs = objective.loss(padded, target, real), objective.loss(alone[real], target[real])
+    assert ours.item() == pytest.approx(theirs.item(), rel=1e-6)
+    for loss in (ours, theirs):
+        loss.backward()
+    assert padded.grad is not None and alone.grad is not None
+    assert torch.allclose(padded.grad, alone.grad, atol=1e-7)
+    assert not padded.grad[~real].any()

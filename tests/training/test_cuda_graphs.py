@@ -7,31 +7,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from idgnn.training.cuda_graphs import CudaGraphCache
-from idgnn.training.trainer import HalvedBatchWarning, Trainer
+from idgnn.training.cuda_graphs import CudaGraphCache, make_adam_state
+from tests.training.fake_cache import recorded
 from tests.training.small_problems import QUICK, problem_for, trainer_for
 
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-REPLAYED = replace(QUICK, device="cuda", epochs=6, reshuffle_every=3, cuda_graphs=True)
-
-
-def losses(trainer: Trainer) -> list[float]:
-    return [epoch.loss for epoch in trainer.epochs()]
-
-
-@on_a_gpu
-@pytest.mark.parametrize("task", ["node-clustering", "shortest-path", "graph-clustering", "link-prediction"])
-def test_replayed_steps_train_as_steps_do(task):
-    problem = problem_for(task)
-    captured, plain = (trainer_for(problem, replace(REPLAYED, cuda_graphs=recorded)) for recorded in (True, False))
-    assert losses(captured) == pytest.approx(losses(plain), rel=1e-4)
-
-
-@on_a_gpu
-def test_compiled_steps_are_replayed_too():
-    problem, compiled = problem_for("node-clustering"), replace(REPLAYED, compile=True)
-    captured, plain = (trainer_for(problem, replace(compiled, cuda_graphs=recorded)) for recorded in (True, False))
-    assert losses(captured) == pytest.approx(losses(plain), rel=1e-4)
 
 
 @on_a_gpu
@@ -73,14 +53,13 @@ def test_an_error_during_capture_is_raised_and_the_next_capture_works():
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=on_a_gpu)])
 def test_captured_graphs_are_freed_with_their_trainer(device):
-    options = replace(QUICK, device=device, reshuffle_every=3, cuda_graphs=device != "cpu", eval_every=3)
-    trainer = trainer_for(problem_for("node-clustering"), options)
-    trainer.graph_cache = trainer.graph_cache or FakeCache()
+    trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, device=device, eval_every=3))
+    trainer = recorded(trainer) if device == "cpu" else trainer
     gc.disable()  # it would free cycles too, but any time later
     try:
         trainer.train_epoch()
         trainer.train_epoch()
-        cache = weakref.ref(trainer.graph_cache)
+        cache = weakref.ref(trainer.recorder.cache)
         del trainer
         assert cache() is None
     finally:
@@ -102,39 +81,21 @@ def test_graphs_are_assigned_to_new_batches_every_few_epochs(times):
     assert all(set().union(*each) == set(range(trainer.train.num_graphs)) for each in assigned)
 
 
-class FakeCache:
-    """Stands in for the cache on a CPU: keeps the inputs of each key, and runs the function on them again."""
-
-    def __init__(self) -> None:
-        self.kept: dict = {}
-
-    def run(self, key, make, function):
-        if key not in self.kept:
-            self.kept[key] = make()
-        return function(self.kept[key])
-
-    def clear(self) -> None:
-        self.kept.clear()
-
-
-def test_captured_steps_of_larger_batches_are_dropped_when_batches_are_halved(monkeypatch):
-    trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, reshuffle_every=50, batch_size=4, epochs=9))
-    trainer.graph_cache = FakeCache()
-    trained, memory, step = [], [4, 4, 2], trainer._step
-
-    def limited(batch):
-        if batch.num_graphs > memory[trainer.epoch]:
-            raise torch.OutOfMemoryError("no more")
-        trained.append(batch.num_graphs)
-        return step(batch)
-
-    monkeypatch.setattr(trainer, "_step", limited)
-    trainer.train_epoch()
-    trainer.train_epoch()
-    trained.clear()
-    with pytest.warns(HalvedBatchWarning):
-        trainer.train_epoch()
-    memory.append(4)  # the old batches would fit again
-    trained.clear()
-    trainer.train_epoch()
-    assert trained == [2] * (trainer.train.num_graphs // 2)
+def test_the_state_of_adam_is_the_one_it_would_make_itself():
+    layers = [torch.nn.Linear(3, 2) for _ in range(2)]
+    layers[1].load_state_dict(layers[0].state_dict())
+    optimizers = [torch.optim.Adam(layer.parameters(), weight_decay=0.1, fused=True) for layer in layers]
+    make_adam_state(optimizers[0])
+    for _ in range(3):
+        for layer, optimizer in zip(layers, optimizers, strict=True):
+            optimizer.zero_grad()
+            layer(torch.ones(4, 3)).square().sum().backward()
+            optimizer.step()
+            if optimizer is optimizers[0]:
+                make_adam_state(optimizer)  # what is there stays
+    ours, theirs = (optimizer.state_dict()["state"] for optimizer in optimizers)
+    assert ours.keys() == theirs.keys()
+    for number, slots in theirs.items():
+        assert slots.keys() == ours[number].keys()
+        assert all(torch.equal(ours[number][name], value) for name, value in slots.items())
+        assert all(ours[number][name].dtype == value.dtype for name, value in slots.items())

@@ -221,4 +221,4 @@ def test_every_process_has_a_gpu_of_its_own(monkeypatch):
 def test_recording_is_for_one_process():
     problem = problem_for("shortest-path")
     with pytest.raises(ValueError, match="cuda_graphs is for one process, but there are 2"):
-        Trainer(network_for(problem), problem, replace(QUICK, cuda_graphs=True), processes=Processes(0, 2))
+        Trainer(network_for(problem), problem, replace(QUICK, cuda_graphs="on"), processes=Processes(0, 2))

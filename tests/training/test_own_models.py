@@ -364,7 +364,7 @@ def test_what_cannot_be_trained_is_refused(model, sentence):
 
 
 @pytest.mark.parametrize(
-    "options", [{"compile": True}, {"cuda_graphs": True}, {"query_batch_size": 20, "fanout": (5, 5)}]
+    "options", [{"compile": True}, {"cuda_graphs": "on"}, {"query_batch_size": 20, "fanout": (5, 5)}]
 )
 def test_options_for_named_layers_are_refused(options):
     with pytest.raises(ValueError, match=r"is for the named layers \(conv='gcn', \.\.\.\).* Leave it out"):

@@ -197,7 +197,6 @@ def test_caps_have_to_fit_the_network():
         ),
         ({"fanout": (3, 2)}, "fanout is for batches of nodes or pairs. Set query_batch_size"),
         ({"workers": 2}, "workers is for batches of nodes or pairs"),
-        ({"query_batch_size": 4, "cuda_graphs": True}, "cuda_graphs replays batches of whole graphs"),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(options, sentence):

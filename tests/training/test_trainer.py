@@ -11,6 +11,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from idgnn.models.settings import ModelSettings
 from idgnn.training.batches import Batches
+from idgnn.training.precision import check_precision
 from idgnn.training.run_settings import TrainOptions
 from idgnn.training.trainer import DivergedError, Trainer
 from tests.training.small_problems import (
@@ -104,7 +105,7 @@ def test_graphs_are_reshuffled_every_few_epochs(monkeypatch):
 
 def test_recording_needs_a_gpu():
     with pytest.raises(ValueError, match=r"cuda_graphs is for CUDA, but the device is cpu"):
-        trainer_for(problem_for("graph-classification"), replace(QUICK, cuda_graphs=True))
+        trainer_for(problem_for("graph-classification"), replace(QUICK, cuda_graphs="on"))
 
 
 def test_the_cosine_is_that_of_pytorch():
@@ -200,6 +201,34 @@ def test_bfloat16_runs_and_learns():
     assert 0 < difference < 0.1, "products of matrices are rounded to bfloat16, no more"
 
 
+def test_tf32_is_refused_without_a_gpu_that_has_it(monkeypatch):
+    problem, options = problem_for("shortest-path"), replace(QUICK, device="cpu", precision="tf32")
+    with pytest.raises(ValueError, match="precision is 'tf32', a format of NVIDIA GPUs, but the device is cpu"):
+        trainer_for(problem, options)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
+    with pytest.raises(ValueError, match=r"from compute capability 8.0 on, but cuda:0 has 7.5. Leave it out"):
+        check_precision("tf32", torch.device("cuda:0"))
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    check_precision("tf32", torch.device("cuda:0"))
+
+
+def test_tf32_holds_in_forward_and_backward_passes_and_not_behind_them(monkeypatch):
+    """On a CPU, where it changes nothing, by what PyTorch is told to do at each product."""
+    monkeypatch.setattr("idgnn.training.trainer.check_precision", lambda precision, device: None)
+    trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, epochs=1, precision="tf32"))
+    seen = {"forward": set(), "backward": set()}
+
+    def look(module, inputs, out):
+        seen["forward"].add(torch.get_float32_matmul_precision())
+        if out.requires_grad:
+            out.register_hook(lambda grad: seen["backward"].add(torch.get_float32_matmul_precision()))
+
+    trainer.model.encoder.lin_in.register_forward_hook(look)
+    trainer.train_epoch()
+    assert seen == {"forward": {"high"}, "backward": {"high"}}
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
 def test_compiled_it_is_the_same_network(monkeypatch):
     """With a backend that runs what was captured, without generating code for it, which takes a minute."""
     compile_ = torch.compile
@@ -270,6 +299,38 @@ def test_batchnorm_is_reestimated_before_each_evaluation(conv):
     torch.testing.assert_close(kept, torch.stack(seen).mean(0))
     assert not torch.allclose(kept, running.model.encoder.norms[0].module.running_mean, atol=1e-3)
     assert encoder.norms[0].module.momentum == 0.1
+
+
+def test_statistics_of_batchnorm_are_fixed_in_the_last_epochs():
+    """The mean over the batches after the last epoch in which they are not; weights change in all."""
+    problem = problem_for("node-clustering")
+    trainer = trainer_for(problem, replace(QUICK, epochs=5, freeze_batchnorm=0.4, eval_every=5))
+    without = trainer_for(problem, replace(QUICK, epochs=5, eval_every=5))
+    for _ in range(3):
+        assert trainer.train_epoch().loss == without.train_epoch().loss
+    norm, weight = trainer.model.encoder.norms[1].module, trainer.model.encoder.lin_in.weight
+    kept, before = {name: value.clone() for name, value in norm.named_buffers()}, weight.clone()
+    seen = []
+    handle = norm.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].mean(0)))
+    batches = trainer._training_batches()
+    trainer.model.eval()
+    trainer.model.encoder.norms.train()
+    with torch.no_grad():
+        for batch in batches.each(torch.arange(batches.num_items).split(QUICK.batch_size)):
+            trainer.model(batch.ready, batch.graph, batch.num_graphs)
+    handle.remove()
+    torch.testing.assert_close(kept["running_mean"], torch.stack(seen).mean(0))
+    norm.load_state_dict(kept, strict=False)
+    for _ in range(2):
+        trainer.train_epoch()
+    assert all(torch.equal(value, kept[name]) for name, value in norm.named_buffers())
+    assert not torch.equal(weight, before)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, float("nan"), "half"])
+def test_a_share_of_epochs_with_fixed_statistics_is_below_1(share):
+    with pytest.raises(ValueError, match="freeze_batchnorm is"):
+        TrainOptions(freeze_batchnorm=share)
 
 
 @pytest.mark.parametrize("query_batch_size", [None, 16])

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from idgnn.choices import ColumnEncoding, RelationalKind
-from idgnn.cli.arguments import File, Name
+from idgnn.cli.arguments import File, Name, changed, check_unused
 
 if TYPE_CHECKING:
     from torch_geometric.data import HeteroData
 
     from idgnn.graphs.relational.tables import KeyedTable
+    from idgnn.tasks.relational import RelationalProblem
     from idgnn.training.relational import RelationalSettings
     from idgnn.training.relational_runs import TableRun
 
@@ -30,6 +31,11 @@ class TableFiles:
     """A folder of tables, with schema.toml and tasks.toml (docs/relational.md)."""
     schema: File = None
     """The schema, if it is not schema.toml in the folder."""
+
+    def check_unused(self) -> None:
+        """Refuses options that say how tables are read, if there are none."""
+        if self.tables is None:
+            check_unused(changed(self), "without --tables FOLDER")
 
     @property
     def schema_file(self) -> Path:
@@ -85,6 +91,7 @@ def _train(runs: Sequence[TableRun], folders: Sequence[Path]) -> None:
     from rich.console import Console
 
     source, task = runs[0].read()
+    _check_effect(runs[0], source.problem)
     console = Console()
     for table, columns in source.text_columns.items():
         console.print(_left_out(table, columns), highlight=False, soft_wrap=True)
@@ -95,6 +102,16 @@ def _train(runs: Sequence[TableRun], folders: Sequence[Path]) -> None:
     _show(console, source.problem, metrics, runs[0].task)
     for folder in folders:
         console.print(f"The run: {folder}", highlight=False, soft_wrap=True)
+
+
+def _check_effect(run: TableRun, problem: RelationalProblem) -> None:
+    """Refuses options that have no effect on these tables."""
+    from idgnn.graphs.relational.graph import last_time
+
+    if run.settings.window_years is not None and last_time(problem.graph) is None:
+        check_unused(["--window-years"], "on tables without times (time = ... in schema.toml)")
+    if problem.columns is not None and all(code.kind == "text" for codes in problem.columns.values() for code in codes):
+        check_unused(["--columns"], "on tables that have no columns but keys, times and text")
 
 
 @dataclass(frozen=True)

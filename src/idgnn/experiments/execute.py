@@ -84,8 +84,7 @@ def _train(job: TrainJob, device: str) -> dict[str, Any]:
     cuda = device.startswith("cuda")
     if cuda:
         torch.cuda.reset_peak_memory_stats(device)
-    # Link prediction has new queries, so other shapes, in every epoch: no step can be replayed.
-    options = replace(settings.training, device=device, cuda_graphs=cuda and settings.task.name != "link-prediction")
+    options = replace(settings.training, device=device)
     model, problem = NETWORKS[job.variant](settings, problem)
     trainer = Trainer(model, problem, options, settings.seed)
     metric, curve, evaluated = problem.objective.metric, list[Any](), {}

@@ -31,7 +31,7 @@ PROTOCOLS_OF_PAPER: tuple[Protocol, ...] = ("text", "released")
 PAPER_NETWORK = ModelSettings(color="message", aggr="max", cycle_scale="log", pair_head="paper", symmetric=False)
 """What the paper, or the released code, has; the defaults of the library are the settings that we recommend."""
 
-# Epochs between two shuffles of the graphs into batches: each batch is captured as a CUDA graph, which takes time.
+# Epochs between two shuffles of the graphs into batches: networks that know no padding have a CUDA graph for each batch
 _RESHUFFLE_EVERY = 20
 
 

@@ -31,7 +31,7 @@ Kind = Literal[
 """What has a recipe of its own: a task; of graph classification a large dataset apart from small ones."""
 
 _EVALUATIONS = 10  # of a run; before each, BatchNorm's statistics are estimated again
-_RESHUFFLE_EVERY = 20  # epochs: each batch is captured as a CUDA graph, which takes time
+_RESHUFFLE_EVERY = 20  # epochs: what the stored runs were made with
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from idgnn.identity.schedule import Round
-from idgnn.layers.aggregation import attention, gather_sum
+from idgnn.layers.aggregation import attend, gather_sum, together
 from idgnn.layers.gat import IdentityGAT
 from idgnn.layers.gcn import IdentityGCN
 from idgnn.layers.operator import Operator
@@ -42,15 +42,7 @@ class ReleasedGAT(IdentityGAT):
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
         sent = _sent(self, x, round_)
         scores = sent @ torch.cat([self.att_source, self.att_target]).t()
-        target_scores = scores[:, 1:].index_select(0, round_.previous)
-        plain, colored = round_.split_by_color(sent)
-        source_scores = list(round_.split_by_color(scores[:, :1]))
-        if not round_.has_color:
-            (alpha,) = attention(source_scores[:1], target_scores, round_, self.negative_slope)
-            return gather_sum(plain, round_.plain, alpha.squeeze(-1))
-        first, second = attention(source_scores, target_scores, round_, self.negative_slope)
-        out = gather_sum(plain, round_.plain, first.squeeze(-1))
-        return gather_sum(colored, round_.colored, second.squeeze(-1), base=out)
+        return attend(sent, scores, together(round_), round_.previous, self.negative_slope)
 
 
 class ReleasedSAGE(Operator):
@@ -128,8 +120,7 @@ def _sent(layer: IdentityGAT, x: Tensor, round_: Round) -> Tensor:
 
 
 def _sum_of_neighbors(x: Tensor, round_: Round) -> Tensor:
-    plain, colored = round_.split_by_color(x)
-    return gather_sum(colored, round_.colored, base=gather_sum(plain, round_.plain))
+    return gather_sum(x, together(round_))
 
 
 def _colored_result(first: nn.Module, second: nn.Module | None, received: Tensor, round_: Round) -> Tensor:

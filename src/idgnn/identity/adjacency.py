@@ -178,8 +178,14 @@ def pointers(index: Tensor, size: int) -> Tensor:
 
 
 def groups(ptr: Tensor, size: int) -> Tensor:
-    """The group of each of `size` entries, of which each group has those from one pointer to the next."""
-    return torch.repeat_interleave(ptr.diff(), output_size=size)
+    """The group of each of `size` entries, of which each group has those from one pointer to the next.
+
+    Entries behind the last pointer are padding, and go to the last group.
+    """
+    if not size:
+        return ptr[:0]
+    count = ptr[:-1].diff(append=ptr.new_full((1,), size))
+    return torch.repeat_interleave(count, output_size=size)
 
 
 def contains(sorted_keys: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:

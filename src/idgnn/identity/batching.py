@@ -87,6 +87,9 @@ def _keep_sizes(batch: Any, data: Any) -> None:
     slices |= {key: edge_ptr.cpu() for key in EDGE_KEYS if key in batch}
     slices |= {"plain_row": node, "plain_edge": edge, "query_row": pointers(query_graph, size).cpu()}
     slices |= {"num_layers": torch.arange(size + 1)}
+    if "pooled_into" in batch:
+        slices["pooled_into"] = slices["query_row"]
+        grows["pooled_into"] = pointers(batch.query_batch, size).cpu()[:-1]
     grows |= dict.fromkeys((*(key for key in ROW_KEYS if key in batch), *EDGE_KEYS, "num_layers"), none)
     pointing = "edge_index", "plain_row", "query_row", "before"
     grows |= dict.fromkeys((key for key in pointing if key in batch), row[:-1])

@@ -27,7 +27,7 @@ class Messages:
     """Messages grouped by target: target `t` receives those of `source[ptr[t]:ptr[t + 1]]`."""
 
     source: Tensor  # [messages]
-    ptr: Tensor  # [targets + 1]
+    ptr: Tensor  # [targets + 1]; messages behind the last pointer are padding
     # The edge of the original graph that each travels on; edge E + i is the self-loop of node i. Empty for layers that
     # take blocks, which have no use for it.
     edge: Tensor  # [messages]
@@ -97,6 +97,7 @@ class Round:
     exchange: Exchange | None = None  # then `plain` leads to bases
     blocks: Blocks | None = None
     second: int | None = None
+    real: Tensor | None = None  # [targets] whether each is no padding (identity/padded_cut.py); None: all are real
 
     @property
     def has_color(self) -> bool:

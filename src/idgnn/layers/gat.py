@@ -6,8 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from idgnn.choices import Color
-from idgnn.identity.schedule import Blocks, Messages, Round, TakesBlocks
-from idgnn.layers.aggregation import attention, attention_and_score, gather_sum
+from idgnn.identity.schedule import Blocks, Round, TakesBlocks
+from idgnn.layers.aggregation import attend, attention, attention_and_score, gather_sum, together
+from idgnn.layers.linear import linear_by_color
 from idgnn.layers.operator import Operator
 
 
@@ -70,55 +71,54 @@ class IdentityGAT(Operator):
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        plain, colored = round_.split_by_color(x)
-        give, ask = self._scores(x)
-        gives, sent = [give[: round_.split]], self.lin(plain)
-        blocks, scores = round_.blocks, None
-        if round_.has_color:
-            gives.append(self.of_colored(colored, round_, self._gives))
-        if blocks is not None:
-            values, scores = blocks.known or self._in_blocks(sent, gives[0], ask, blocks)
-            sent = torch.cat([sent, values])
-        asks = ask.index_select(0, round_.previous)  # [targets, heads]
-        alphas = attention(gives, asks, round_, self.negative_slope, scores)
-        out = self._sum(sent, round_.plain, alphas[0])
-        if round_.has_color:
-            sent = self.of_colored(colored, round_, lambda x, color: self._lin_of(color)(x))
-            out = self._sum(sent, round_.colored, alphas[1], out)
-        out = self.color_update(out, colored, round_)
+        sizes = [round_.split, *round_.num_of_color]
+        lins = [self._lin_of(color) for color in range(len(sizes))]
+        sent = linear_by_color(x, sizes, [lin.weight for lin in lins])
+        # a W h is one number a row and head: cheaper as (a W) h, and then of both ends at once.
+        plain = self._towards(self.lin)
+        ends = [plain]
+        for lin in lins[1:]:  # as a target, a colored row is as any other
+            ends.append(plain if lin is self.lin else torch.cat([self._towards(lin)[:, :1], plain[:, 1:]], dim=1))
+        scores = linear_by_color(x, sizes, [each.flatten(0, 1) for each in ends])  # [sources, 2 * heads]
+        if round_.blocks is None:
+            out = attend(sent, scores, together(round_), round_.previous, self.negative_slope)
+        else:
+            out = self._attend_blocks(sent, scores, round_, round_.blocks)
+        if self.update_colored is not None and round_.num_sources > round_.split:
+            out = self.color_update(out.clone(), x[round_.split :], round_)  # gradients of attention need it as it is
         return out if self.bias is None else out + self.bias
 
     def block_values(self, x: Tensor, blocks: Blocks) -> tuple[Tensor, Tensor]:
         """Sums of messages, weighted by attention `[blocks, channels]`, and the scores together `[blocks, heads]`."""
-        return self._in_blocks(self.lin(x), *self._scores(x), blocks)
+        return self._in_blocks(self.lin(x), *self._split(x @ self._towards(self.lin).flatten(0, 1).t()), blocks)
+
+    def _attend_blocks(self, sent: Tensor, scores: Tensor, round_: Round, blocks: Blocks) -> Tensor:
+        """Attention over messages and blocks of them."""
+        give, ask = self._split(scores)
+        asks = ask.index_select(0, round_.previous)  # [targets, heads]
+        (plain, colored), (give, give_colored) = round_.split_by_color(sent), round_.split_by_color(give)
+        values, score = blocks.known or self._in_blocks(plain, give, ask, blocks)
+        sent = torch.cat([plain, values, colored])
+        give = torch.cat([give, score.to(give.dtype), give_colored])
+        messages, block = together(round_), (round_.split, round_.split + values.size(0))
+        alpha = attention(give, asks, messages, self.negative_slope, block)
+        return gather_sum(sent, messages, alpha)
 
     def _in_blocks(self, sent: Tensor, give: Tensor, ask: Tensor, blocks: Blocks) -> tuple[Tensor, Tensor]:
         assert blocks.messages is not None
         asks = ask.index_select(0, blocks.previous)
         alpha, score = attention_and_score(give, asks, blocks.messages, self.negative_slope)
-        return self._sum(sent, blocks.messages, alpha), score
+        return gather_sum(sent, blocks.messages, alpha), score
 
-    def _scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """What rows give to the scores of their plain messages, and add to those that they receive: `[rows, heads]`."""
-        # a W h is one number a row and head: cheaper as (a W) h, and then of both ends at once.
-        ends = torch.cat([self._towards(self.att_source, self.lin), self._towards(self.att_target, self.lin)])
-        give, ask = (x @ ends.t()).split(self.heads, dim=1)
+    def _split(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """What rows give to the scores of their messages, and add to those that they receive: `[rows, heads]`."""
+        give, ask = scores.view(scores.size(0), self.heads, 2).unbind(-1)
         return give, ask
 
     def _lin_of(self, color: int) -> nn.Linear:
         return (self.lin, self.lin_colored, self.lin_second)[color] or self.lin
 
-    def _gives(self, x: Tensor, color: int) -> Tensor:
-        """What rows of a color give to the scores of their messages: `[rows, heads]`."""
-        return x @ self._towards(self.att_source, self._lin_of(color)).t()
-
-    def _towards(self, att: Tensor, lin: nn.Linear) -> Tensor:
-        """What the attention to each head makes of a state, before it is transformed: `[heads, in_channels]`."""
-        return torch.einsum("hc,hci->hi", att, lin.weight.view(self.heads, -1, lin.in_features))
-
-    def _sum(self, sent: Tensor, messages: Messages, alpha: Tensor, base: Tensor | None = None) -> Tensor:
-        width = self.att_source.size(1)
-        heads = sent.split(width, dim=1)
-        bases = [None] * self.heads if base is None else base.split(width, dim=1)
-        sums = (gather_sum(heads[i], messages, alpha[:, i], base=bases[i]) for i in range(self.heads))
-        return next(sums) if self.heads == 1 else torch.cat(list(sums), dim=-1)
+    def _towards(self, lin: nn.Linear) -> Tensor:
+        """What both ends of attention make of a state, before it is transformed: `[heads, 2, in_channels]`."""
+        ends = torch.stack([self.att_source, self.att_target], dim=1)  # [heads, 2, channels of a head]
+        return torch.bmm(ends, lin.weight.view(self.heads, -1, lin.in_features))

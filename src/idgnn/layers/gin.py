@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from idgnn.choices import Color
 from idgnn.identity.schedule import Messages, Round
 from idgnn.layers.aggregation import gather_sum
+from idgnn.layers.linear import linear
 from idgnn.layers.operator import LinearSumOperator, Operator
 
 
@@ -58,25 +59,21 @@ class IdentityGIN(LinearSumOperator):
 
     def finish(self, total: Tensor) -> Tensor:
         """The rest of the MLP."""
-        return self.lin_out((total + self.lin.bias).relu_())
+        return linear((total + self.lin.bias).relu_(), self.lin_out.weight, self.lin_out.bias)
 
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """As every layer that sums; but W may act on sums or on summands, is applied to whichever are fewer,
         and once to a target's own state and its sum together."""
-        plain, colored = round_.split_by_color(x)
+        colored = x[round_.split :]
+        own = {"own": round_.previous, "own_weight": self.own_weight}
         if round_.num_targets <= round_.num_sources:
-            out = self.lin(self._sum(x, plain, round_))
+            out = linear(gather_sum(x, round_.plain, **own), self.lin.weight, self.lin.bias)
         else:
-            sent = self.message(x, 0)
-            out = self._sum(sent, sent[: round_.split], round_) + self.lin.bias
+            out = gather_sum(self.message(x, 0), round_.plain, **own) + self.lin.bias
         if round_.has_color:
             out = gather_sum(self.of_colored(colored, round_, self.message), round_.colored, base=out)
-        return self.lin_out(self.color_update(out, colored, round_).relu())
-
-    def _sum(self, x: Tensor, plain: Tensor, round_: Round) -> Tensor:
-        """The sum of a target's own row and those of its plain sources."""
-        own = x.index_select(0, round_.previous)
-        return gather_sum(plain, round_.plain, base=(1 + self.eps) * own if self.eps else own)
+        out = self.color_update(out, colored, round_).relu()
+        return linear(out, self.lin_out.weight, self.lin_out.bias)
 
 
 class IdentityGINE(Operator):

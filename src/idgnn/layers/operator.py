@@ -9,11 +9,11 @@ from typing import ClassVar, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
 from idgnn.choices import Color
 from idgnn.identity.schedule import Blocks, Exchange, Messages, Round, TakesBlocks
-from idgnn.layers.aggregation import gather_sum
+from idgnn.layers.aggregation import gather_sum, together
+from idgnn.layers.linear import linear, linear_by_color
 
 
 class Operator(nn.Module, ABC):
@@ -160,12 +160,13 @@ class SumOperator(Operator):
 
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """One round in which every target receives all of its messages."""
+        total = gather_sum(self.messages(x, round_), together(round_), edge_weight=weight)
+        return self.conclude(total, x, x[round_.split :], round_)
+
+    def messages(self, x: Tensor, round_: Round) -> Tensor:
+        """What all sources send: `[sources, in_channels]` to `[sources, channels]`."""
         plain, colored = round_.split_by_color(x)
-        total = gather_sum(self.message(plain, 0), round_.plain, edge_weight=weight)
-        if round_.has_color:
-            sent = self.of_colored(colored, round_, self.message)
-            total = gather_sum(sent, round_.colored, edge_weight=weight, base=total)
-        return self.conclude(total, x, colored, round_)
+        return torch.cat([self.message(plain, 0), self.of_colored(colored, round_, self.message)])
 
     def conclude(self, total: Tensor, x: Tensor, colored: Tensor, round_: Round) -> Tensor:
         """The result, with the update of colored targets; `colored` are the states of the colored sources."""
@@ -224,6 +225,11 @@ class LinearSumOperator(SumOperator):
     def message(self, x: Tensor, color: int) -> Tensor:
         """`W h`."""
         return linear(x, self.weight_of(color))
+
+    def messages(self, x: Tensor, round_: Round) -> Tensor:
+        """`W h` of all sources."""
+        sizes = [round_.split, *round_.num_of_color]
+        return linear_by_color(x, sizes, [self.weight_of(color) for color in range(len(sizes))])
 
     def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
         """Adds the own state."""

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from idgnn.choices import Aggregation, Color
 from idgnn.identity.schedule import Blocks, Round, TakesBlocks
-from idgnn.layers.aggregation import gather_max
+from idgnn.layers.aggregation import gather_max, together
+from idgnn.layers.linear import linear, linear_by_color
 from idgnn.layers.operator import SumOperator
 
 
@@ -66,26 +67,34 @@ class IdentitySAGE(SumOperator):
 
     def message(self, x: Tensor, color: int) -> Tensor:
         """`ReLU(W h + b)`."""
-        return ((self.lin, self.lin_colored, self.lin_second)[color] or self.lin)(x).relu()
+        lin = self._lin_of(color)
+        return linear(x, lin.weight, lin.bias).relu_()
+
+    def messages(self, x: Tensor, round_: Round) -> Tensor:
+        """`ReLU(W h + b)` of all sources."""
+        sizes = [round_.split, *round_.num_of_color]
+        lins = [self._lin_of(color) for color in range(len(sizes))]
+        return linear_by_color(x, sizes, [lin.weight for lin in lins], [lin.bias for lin in lins]).relu_()
+
+    def _lin_of(self, color: int) -> nn.Linear:
+        return (self.lin, self.lin_colored, self.lin_second)[color] or self.lin
 
     def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
         """`U [aggregate, h_u]`."""
         if self.aggr == "mean":
             total = total / round_.received.clamp(min=1).unsqueeze(-1)
-        return self.lin_out(torch.cat([total, x.index_select(0, round_.previous)], dim=-1))
+        both = torch.cat([total, x.index_select(0, round_.previous)], dim=-1)
+        return linear(both, self.lin_out.weight, self.lin_out.bias)
 
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """As every layer that sums, or with maxima in place of sums."""
         if self.sums:
             return super().direct(x, round_, weight)
-        plain, colored = round_.split_by_color(x)
-        sent = self.message(plain, 0)
+        sent = self.messages(x, round_)
         if round_.blocks is not None:
-            sent = torch.cat([sent, *(round_.blocks.known or _maxima(sent, round_.blocks))])
-        best = gather_max(sent, round_.plain)
-        if round_.has_color:
-            best = gather_max(self.of_colored(colored, round_, self.message), round_.colored, base=best)
-        return self.conclude(best, x, colored, round_)
+            plain, colored = round_.split_by_color(sent)
+            sent = torch.cat([plain, *(round_.blocks.known or _maxima(plain, round_.blocks)), colored])
+        return self.conclude(gather_max(sent, together(round_)), x, x[round_.split :], round_)
 
 
 def _maxima(sent: Tensor, blocks: Blocks) -> tuple[Tensor]:

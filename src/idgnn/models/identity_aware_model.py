@@ -24,8 +24,8 @@ from idgnn.identity.row_graph import RowGraph
 from idgnn.identity.schedule import Messages, group_messages
 from idgnn.identity.second_nodes import SecondNodes
 from idgnn.layers.eager import eager
-from idgnn.models.inputs import Inputs, check_one_color, given
-from idgnn.models.planner import pooled
+from idgnn.models.inputs import Inputs, check_one_color, check_prebuilt, given
+from idgnn.models.planner import answers_of, pooled
 from idgnn.models.pooling import pool_states
 from idgnn.models.prepared import Prepared
 from idgnn.models.wrapping.arguments import ModelCall, rows_of
@@ -299,21 +299,16 @@ class IdentityAwareModel(Wrapped):
                 return make(identity_graph(plain, num_layers=num_layers, queries=queries))
             reading = self.second_nodes.read(IndexedGraph(call.edge_index.long(), call.num_nodes), queries)
             plan = make(identity_graph_of(plain, num_layers, reading.queries, warn=False))
-            size, none = reading.owner.numel(), reading.owner[:0]
-            every = torch.arange(size, device=none.device)
-            return replace(plan, pool=group_messages(every, reading.owner, none, size, reading.num_answers))
+            return _pooling(plan, reading.owner, reading.num_answers)
+
+        def of_prebuilt(graph: IdentityGraph) -> Plan:
+            return _pooling(make(graph), *answers_of(graph)) if "pooled_into" in graph else make(graph)
 
         if graph is not None:
-            if graph.colored.dtype != torch.bool and self.second_nodes is None:
-                raise ValueError("the identity graph has two colors, but the model has one. Make it with colors=2.")
-            built_for = int(torch.as_tensor(graph.num_layers).min())  # a batch holds one number for each of its graphs
-            if built_for < num_layers:
-                raise ValueError(
-                    f"graph was built for {built_for} layers, but the model takes {num_layers} rounds of messages. "
-                    f"Build it with identity_graph(data, num_layers={num_layers})."
-                )
+            check_prebuilt(graph, num_layers, self.second_nodes)
             depends_on = (graph.node, graph.edge, graph.colored, graph.query_row, graph.plain_row, graph.plain_edge)
-            return self._kept.get(graph.edge_index, (num_layers, order), lambda: make(graph), depends_on)
+            depends_on += (graph.pooled_into,) if "pooled_into" in graph else ()
+            return self._kept.get(graph.edge_index, (num_layers, order), lambda: of_prebuilt(graph), depends_on)
         if queries is not None:
             return build()
         return self._kept.get(call.edge_index, (num_layers, order, call.num_nodes), build)
@@ -381,3 +376,9 @@ class IdentityAwareModel(Wrapped):
         self._verified.add(num_layers)
         if trimmed and rounds is not None:
             self._trimmed.add(rounds)
+
+
+def _pooling(plan: Plan, owner: Tensor, num_answers: int) -> Plan:
+    """A plan whose answers are pooled into the embeddings `owner` `[queries]`."""
+    every = torch.arange(owner.numel(), device=owner.device)
+    return replace(plan, pool=group_messages(every, owner, owner[:0], owner.numel(), num_answers))

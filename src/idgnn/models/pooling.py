@@ -25,5 +25,5 @@ def pool_states(h: Tensor, pool: Messages, kind: Pool) -> Tensor:
         out = gather_max(rows - low, pool) + low
     else:
         out = gather_sum(rows, pool)
-        out = out / pool.ptr.diff().clamp(min=1).unsqueeze(-1) if kind == "mean" else out
+        out = out / pool.ptr.diff().clamp(min=1).unsqueeze(-1) if kind == "mean" else out  # padding has none
     return out.view(-1, *h.shape[1:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import torch
@@ -11,6 +12,8 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, l1_loss, mse_loss
 
 from idgnn.choices import ErrorName
+
+_IGNORED = -100  # the class that PyTorch leaves out of a cross-entropy
 
 
 class Objective(ABC):
@@ -34,8 +37,11 @@ class Objective(ABC):
         return {"kind": self.kind, **vars(self)}
 
     @abstractmethod
-    def loss(self, out: Tensor, target: Tensor) -> Tensor:
-        """From outputs `[queries, num_outputs]` and targets `[queries]`, the mean over the queries."""
+    def loss(self, out: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
+        """From outputs `[queries, num_outputs]` and targets `[queries]`, the mean over the queries.
+
+        `real` `[queries]` says which of them count; the others are padding.
+        """
 
     @abstractmethod
     def measure(self, out: Tensor, target: Tensor, graph: Tensor) -> dict[str, float]:
@@ -72,10 +78,12 @@ class Classes(Objective):
         """One for each class."""
         return self.num_classes
 
-    def loss(self, out: Tensor, target: Tensor) -> Tensor:
+    def loss(self, out: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
         """Cross-entropy, the weighted mean over the queries."""
-        weights = None if self.class_weights is None else out.new_tensor(self.class_weights, dtype=torch.float)
-        return cross_entropy(out.float(), target, weights)
+        out = wide(out)
+        weights = None if self.class_weights is None else on_device(self.class_weights, out.device).to(out.dtype)
+        target = target if real is None else torch.where(real, target, _IGNORED)
+        return cross_entropy(out, target, weights, ignore_index=_IGNORED)
 
     def measure(self, out: Tensor, target: Tensor, graph: Tensor) -> dict[str, float]:
         """See :func:`class_metrics`."""
@@ -105,12 +113,15 @@ class Binary(Objective):
         if self.class_weights is not None:  # a list if it was read from a file
             object.__setattr__(self, "class_weights", tuple(self.class_weights))
 
-    def loss(self, out: Tensor, target: Tensor) -> Tensor:
+    def loss(self, out: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
         """Binary cross-entropy, the weighted mean over the queries."""
-        logit, target = out.squeeze(-1).float(), target.float()
-        if self.class_weights is None:
+        logit = wide(out.squeeze(-1))
+        target = target.to(logit.dtype)
+        if self.class_weights is None and real is None:
             return binary_cross_entropy_with_logits(logit, target)
-        weight = torch.where(target > 0, self.class_weights[1], self.class_weights[0])
+        no, yes = self.class_weights or (1.0, 1.0)
+        weight = torch.where(target > 0, yes, no)
+        weight = weight if real is None else weight * real
         return binary_cross_entropy_with_logits(logit, target, weight, reduction="sum") / weight.sum()
 
     def measure(self, out: Tensor, target: Tensor, graph: Tensor) -> dict[str, float]:
@@ -155,9 +166,10 @@ class Quantity(Objective):
         """Standardized by the training targets `[queries]`."""
         return Quantity(target.double().mean().item(), spread(target), error)
 
-    def loss(self, out: Tensor, target: Tensor) -> Tensor:
+    def loss(self, out: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
         """Mean squared or absolute error, in standard deviations of the training targets."""
-        return error_of(self.error, out.squeeze(-1).float(), ((target - self.mean) / self.scale).float())
+        out = wide(out.squeeze(-1))
+        return error_of(self.error, out, ((target - self.mean) / self.scale).to(out.dtype), real)
 
     def measure(self, out: Tensor, target: Tensor, graph: Tensor) -> dict[str, float]:
         """The mean absolute error."""
@@ -198,9 +210,23 @@ def class_metrics(answer: Tensor, target: Tensor, num_classes: int, majority: in
     return found
 
 
-def error_of(error: ErrorName, out: Tensor, target: Tensor) -> Tensor:
-    """The mean of the squared or absolute differences."""
-    return mse_loss(out, target) if error == "squared" else l1_loss(out, target)
+def wide(out: Tensor) -> Tensor:
+    """Outputs in the precision of a loss: their own, or float32 if they have fewer digits."""
+    return out.to(torch.promote_types(out.dtype, torch.float32))
+
+
+def error_of(error: ErrorName, out: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
+    """The mean of the squared or absolute differences, over the queries that are `real`."""
+    if real is None:
+        return mse_loss(out, target) if error == "squared" else l1_loss(out, target)
+    each = (mse_loss if error == "squared" else l1_loss)(out, target, reduction="none")  # [queries, ...]
+    return torch.where(real.view(-1, *[1] * (out.dim() - 1)), each, 0).sum() / (real.sum() * each[0].numel())
+
+
+@cache  # a step that is captured as a CUDA graph must not copy to the device
+def on_device(values: tuple[float, ...], device: torch.device) -> Tensor:
+    """Values, one for each class or name, on a device."""
+    return torch.tensor(values, dtype=torch.float, device=device)
 
 
 def spread(target: Tensor) -> float:

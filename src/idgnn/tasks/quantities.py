@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
-import torch
 from torch import Tensor
 
 from idgnn.choices import ErrorName
-from idgnn.tasks.objective import Objective, error_of
+from idgnn.tasks.objective import Objective, error_of, on_device, wide
 
 
 @dataclass(frozen=True)
@@ -38,14 +36,14 @@ class Quantities(Objective):
         """One for each name."""
         return len(self.names)
 
-    def loss(self, out: Tensor, target: Tensor) -> Tensor:
+    def loss(self, out: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
         """From outputs and targets `[queries, names]`."""
-        standardized = (target - _row(self.mean, out.device)) / _row(self.scale, out.device)
-        return error_of(self.error, out.float(), standardized)
+        out, standardized = wide(out), (target - on_device(self.mean, out.device)) / on_device(self.scale, out.device)
+        return error_of(self.error, out, standardized.to(out.dtype), real)
 
     def measure(self, out: Tensor, target: Tensor, graph: Tensor) -> dict[str, float]:
         """The mean absolute errors."""
-        error = ((self._values(out) - target).abs().double().mean(0) / _row(self.unit, out.device)).tolist()
+        error = ((self._values(out) - target).abs().double().mean(0) / on_device(self.unit, out.device)).tolist()
         return {"mae": sum(error) / len(error), **dict(zip(self.names, error, strict=True))}
 
     def read(self, out: Tensor) -> dict[str, Tensor]:
@@ -58,10 +56,4 @@ class Quantities(Objective):
 
     def _values(self, out: Tensor) -> Tensor:
         """The outputs `[queries, names]` in the units of the targets."""
-        return out.float() * _row(self.scale, out.device) + _row(self.mean, out.device)
-
-
-@cache  # a step that is captured as a CUDA graph must not copy to the device
-def _row(values: tuple[float, ...], device: torch.device) -> Tensor:
-    """Values `[names]` on a device."""
-    return torch.tensor(values, dtype=torch.float, device=device)
+        return out.float() * on_device(self.scale, out.device) + on_device(self.mean, out.device)

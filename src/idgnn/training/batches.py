@@ -32,6 +32,7 @@ class GraphBatch:
     num_graphs: int
     target: Tensor | None  # [queries], or [graphs] if graphs are asked about
     weight: float = 1.0  # of its loss among those of all processes, 1 if all have equal shares of a batch
+    real: Tensor | None = None  # [queries] or [graphs] whether each is no padding; None: all are real
 
 
 class BatchSource(Protocol):
@@ -79,17 +80,25 @@ class Batches:
     Args:
         part: Graphs and queries, on the device.
         encoder: What they are prepared for: a predictor, or an encoder alone.
+        over: Batches of the same graphs with other queries, which are not used any more. If these fit into their
+            tensors, `whole.follows`, and steps that were recorded with them go on with the new queries.
+        spare: The share of room that is left for that in new tensors.
     """
 
-    def __init__(self, part: QuerySet, encoder: AnyEncoder | Predictor) -> None:
-        self.part, self.encoder = part, encoder
+    def __init__(
+        self, part: QuerySet, encoder: AnyEncoder | Predictor, over: Batches | None = None, spare: float = 0.0
+    ) -> None:
+        self.part, self.encoder, self.target = part, encoder, part.target
         self.whole: PreparedGraphs | None = None
         if isinstance(getattr(encoder, "encoder", encoder), IdentityAwareModel):  # no schedule to cut batches out of
             return
         try:
             ready = self._prepare(part)
             if isinstance(ready.plan, Schedule):  # layers of the user's own have none
-                self.whole = PreparedGraphs(ready, part.owner, part.num_graphs)
+                before = None if over is None else over.whole
+                self.whole = PreparedGraphs(ready, part.owner, part.num_graphs, before, spare)
+                if part.level != "graph":
+                    self.target = self.whole.with_room(part.target, None if over is None else over.target)
         except (TooLargeError, torch.OutOfMemoryError):
             self.whole = None
 
@@ -112,7 +121,7 @@ class Batches:
         if self.whole is None:
             return self._all if self.part.num_graphs == 1 else self._batch(self.part.subset(graphs))
         ready, cut = self.whole.cut(graphs)
-        target, queries = self.part.target, self.whole.queries
+        target, queries = self.target, self.whole.queries
         if target is not None:
             target = target[graphs.to(target.device)] if self.part.level == "graph" else cut.take(target, queries)
         return GraphBatch(ready, cut.graph(queries), graphs.numel(), target)

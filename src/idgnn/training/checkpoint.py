@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from idgnn.models.saving import separate_tensors
+from idgnn.training.cuda_graphs import make_adam_state
 from idgnn.training.processes import command
 from idgnn.training.trainer import Trainer
 from idgnn.writing import replacing
@@ -38,6 +39,8 @@ def save_checkpoint(trainer: Trainer, path: Path) -> None:
 def load_checkpoint(trainer: Trainer, path: Path) -> None:
     """Restores the state that :func:`save_checkpoint` wrote, in a trainer with the same settings."""
     tensors, progress = load_state(path, trainer.model, trainer.optimizer, trainer.device)
+    if trainer.recorder is not None:
+        make_adam_state(trainer.optimizer)  # of weights that had no gradient so far
     trainer.best_weights = under("best/", tensors)
     trainer.epoch, trainer.batch_size = progress["epoch"], progress["batch_size"]
     trainer.best_epoch, trainer.best_score = progress["best_epoch"], progress["best_score"]

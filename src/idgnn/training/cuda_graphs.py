@@ -14,6 +14,10 @@ from torch import Tensor
 Inputs = TypeVar("Inputs")
 
 
+class NotRecordedWarning(UserWarning):
+    """Training on a GPU launches every kernel by itself, because its steps cannot be recorded."""
+
+
 @dataclass(frozen=True)
 class CapturedGraph:
     """A function on given inputs, as a CUDA graph."""
@@ -37,18 +41,23 @@ class CudaGraphCache:
         self.stream = torch.cuda.Stream(device)
         self._pool = torch.cuda.graph_pool_handle()
         self._captured: dict[Hashable, CapturedGraph] = {}
-        self._warm = False
+        self._warm = set[Hashable]()
         # A memory pool lives as long as one of its graphs: this one keeps it for the graphs that are captured later.
         with torch.cuda.stream(self.stream):
             self._anchor = self._capture((1,), lambda shape: torch.zeros(shape, device=device))
 
-    def run(self, key: Hashable, make: Callable[[], Inputs], function: Callable[[Inputs], Tensor]) -> Tensor:
-        """Replays the graph of a key. If there is none, captures the function on the inputs that `make` returns."""
+    def run(
+        self, key: Hashable, make: Callable[[], Inputs], function: Callable[[Inputs], Tensor], kind: Hashable = None
+    ) -> Tensor:
+        """Replays the graph of a key. If there is none, captures the function on the inputs that `make` returns.
+
+        Functions of one kind run the same kernels: the first one is run as it is, so that they are compiled.
+        """
         current = torch.cuda.current_stream(self.stream.device)
         self.stream.wait_stream(current)
         with torch.cuda.stream(self.stream):
-            if not self._warm:  # what PyTorch initializes in the first call must not be captured
-                self._warm = True
+            if kind not in self._warm:  # what is compiled or initialized in the first call must not be captured
+                self._warm.add(kind)
                 result = function(make())
             else:
                 if key not in self._captured:
@@ -75,6 +84,21 @@ class CudaGraphCache:
                 raise
             graph.capture_end()
         return CapturedGraph(graph, result, inputs)
+
+
+def make_adam_state(optimizer: torch.optim.Adam) -> None:
+    """Makes the state of Adam before its first step: made while a step is captured, it would be reset by each replay.
+
+    A weight gets its state in the first step that gives it a gradient, and that need not be the first step of all.
+    """
+    for group in optimizer.param_groups:
+        for weight in group["params"]:
+            if not optimizer.state[weight]:
+                optimizer.state[weight] = {
+                    "step": torch.zeros((), device=weight.device),
+                    "exp_avg": torch.zeros_like(weight),
+                    "exp_avg_sq": torch.zeros_like(weight),
+                }
 
 
 @contextmanager

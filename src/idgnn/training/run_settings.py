@@ -39,14 +39,17 @@ class TrainOptions:
     """Epochs between two evaluations on the held-out parts; the last epoch is always evaluated."""
     reestimate_batchnorm: bool = True
     """Before each evaluation, average BatchNorm's statistics over training batches, at most 32 of them."""
+    freeze_batchnorm: float = 0.0
+    """Share of the epochs, the last ones, in which BatchNorm's statistics are fixed and not those of each batch: for
+    exact quantities, such as counts, whose error the noise of small batches would limit."""
     device: str = "auto"
     """cpu, cuda, cuda:1; auto takes a GPU if there is one."""
-    precision: Literal["float32", "bf16"] = "float32"
-    """bf16: matrix products in bfloat16 (autocast), all else in float32."""
+    precision: Literal["float32", "tf32", "bf16"] = "float32"
+    """Of matrix products: tf32 keeps 10 bits of each factor, on a GPU alone, bf16 (autocast) 7, of results too."""
     reshuffle_every: int = 1
     """Epochs between two assignments of the graphs to batches."""
-    cuda_graphs: bool = False
-    """On CUDA: capture the step of each batch as a CUDA graph and replay it; set reshuffle_every to 50 as well."""
+    cuda_graphs: Literal["auto", "on", "off"] = "auto"
+    """Record steps as CUDA graphs and replay them, several times faster; auto: on a GPU, if the network allows it."""
     compile: bool = False
     """Compile the network with torch.compile; the first epochs then take half a minute or more."""
 
@@ -54,8 +57,13 @@ class TrainOptions:
         check_choices(self)
         check_counts(self, ("epochs", "batch_size", "eval_every", "reshuffle_every"))
         check_counts(self, ("workers",), least=0)
-        check_numbers(self, ("lr", "weight_decay"))
+        check_numbers(self, ("lr", "weight_decay", "freeze_batchnorm"))
         self._check_query_batches()
+        if not 0 <= self.freeze_batchnorm < 1:
+            raise ValueError(
+                f"freeze_batchnorm is {self.freeze_batchnorm}, expected a share of the epochs from 0 to below 1, for "
+                "example 0.4: until then statistics have to be found."
+            )
         if not self.lr > 0:
             raise ValueError(f"lr is {self.lr}, expected a learning rate above 0, for example 0.01.")
         if not self.weight_decay >= 0:
@@ -75,11 +83,6 @@ class TrainOptions:
                 raise ValueError(f"{name} is for batches of nodes or pairs. Set query_batch_size, for example 512.")
             return
         check_counts(self, ("query_batch_size",))
-        if self.cuda_graphs:
-            raise ValueError(
-                "cuda_graphs replays batches of whole graphs, but with query_batch_size every batch is another part of "
-                "a graph. Leave one of them out."
-            )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,9 +19,11 @@ from idgnn.models.predictor import Predictor
 from idgnn.tasks.problem import Problem
 from idgnn.tasks.query_set import QuerySet
 from idgnn.training.batches import Batches, BatchSource, GraphBatch, PreparesBatches
-from idgnn.training.cuda_graphs import CudaGraphCache
+from idgnn.training.cuda_graphs import CudaGraphCache, make_adam_state
 from idgnn.training.evaluation import Predictions, batch_norms, predict_all, reestimate_batchnorm
+from idgnn.training.precision import check_precision, tf32_products
 from idgnn.training.processes import SINGLE_PROCESS, Processes, choose_device, device_name, is_out_of_memory
+from idgnn.training.recorder import Kind, Recorder, is_recorded, knows_padding
 from idgnn.training.root_batches import RootBatches, RootSource
 from idgnn.training.run_folder import Epoch
 from idgnn.training.run_settings import TrainOptions
@@ -29,6 +31,8 @@ from idgnn.training.seeds import generator_of, seed_of
 
 # More would hardly change BatchNorm's statistics, and of a large graph each costs its preparation.
 _STATISTICS_BATCHES = 32
+# Of the tensors that hold the queries of an epoch: room for those of the next ones, where they are drawn anew.
+_SPARE = 0.1
 
 
 class DivergedError(ValueError):
@@ -62,23 +66,31 @@ class Trainer:
         processes: Processes = SINGLE_PROCESS,
     ) -> None:
         self.device = choose_device(device_name(options.device, processes))
-        _check_options(options, model, problem, processes, self.device)
+        check_precision(options.precision, self.device)
+        _check_options(options, model, problem)
+        recorded = is_recorded(options, model, processes, self.device)
         self.model, self.problem, self.options, self.seed = model.to(self.device), problem, options, seed
         self.processes = processes
         self.network = torch.compile(self.model, dynamic=True) if options.compile else self.model
         self.parallel = processes.parallel(cast(nn.Module, self.network))
+        self.recorder: Recorder | None = None
+        if recorded:
+            self.recorder = Recorder(CudaGraphCache(self.device), knows_padding(model), options.compile)
         self.optimizer = torch.optim.Adam(
             self.model.parameters(),
             # A captured step reads the learning rate from the device.
-            lr=torch.tensor(options.lr, device=self.device) if options.cuda_graphs else options.lr,
+            lr=torch.tensor(options.lr, device=self.device) if recorded else options.lr,
             weight_decay=options.weight_decay,
             fused=self.device.type in ("cpu", "cuda"),
-            capturable=options.cuda_graphs,
+            capturable=recorded,
         )
-        self.graph_cache = CudaGraphCache(self.device) if options.cuda_graphs else None
+        if recorded:
+            make_adam_state(self.optimizer)
         # With query_batch_size, graphs stay on the CPU, and only what a batch needs is copied to the device.
         by_query = options.query_batch_size is not None
-        self.source = RootSource(model, options.workers, self.device) if by_query else None
+        # Those of recorded steps are padded on the CPU.
+        place = torch.device("cpu") if recorded else self.device
+        self.source = RootSource(model, options.workers, place) if by_query else None
         self.train = self._placed(problem.train)
         self._fit_cycle_scale()
         self.batches: BatchSource | RootBatches | None = None  # of the training part, until its queries change
@@ -99,6 +111,9 @@ class Trainer:
         torch.manual_seed(seed_of(self.seed, "network", self.epoch) + self.processes.rank)
         batches = self._training_batches()
         self.model.train()
+        if self._frozen:
+            for norm in batch_norms(self.model):
+                norm.eval()
         total, steps = torch.zeros((), device=self.device), 0
         waiting = self._assign_to_batches(batches.num_items)
         while waiting:
@@ -114,12 +129,14 @@ class Trainer:
                     raise
                 self._halve_batches(waiting[0].numel(), error)
                 waiting = list(torch.cat(waiting).split(self.batch_size))
+        frozen = self._frozen  # in this epoch
         self.epoch += 1
         due = self.epoch % self.options.eval_every == 0 or self.epoch == self.options.epochs
-        if due and self.options.reestimate_batchnorm and batch_norms(self.model):
-            with reestimate_batchnorm(self.model), self._autocast():
-                for batch in self._shares(batches, self._for_statistics(batches.num_items)):
-                    self.network(batch.ready, batch.graph, batch.num_graphs)
+        # Weights of epochs with fixed statistics are trained for these.
+        if not frozen and (due or self._frozen) and self.options.reestimate_batchnorm and batch_norms(self.model):
+            with reestimate_batchnorm(self.model):
+                for _ in self._outputs("statistics", batches, self._for_statistics(batches.num_items)):
+                    pass
         self.processes.average_statistics(self.model)
         loss = self.processes.sum(total).item() / steps  # the only synchronization with a GPU in an epoch
         if not math.isfinite(loss):
@@ -141,10 +158,9 @@ class Trainer:
         batches, part = self.held_out[name], self.held_out[name].part
 
         def outputs(items: Sequence[Tensor]) -> Iterator[Tensor]:
-            return (self.network(batch.ready, batch.graph, batch.num_graphs) for batch in batches.each(items))
+            return self._outputs("predict", batches, items)
 
-        with self._autocast():
-            out = predict_all(self.model, outputs, batches.num_items, self.batch_size, self.processes)
+        out = predict_all(self.model, outputs, batches.num_items, self.batch_size, self.processes)
         assert part.target is not None
         owner = torch.arange(part.num_graphs) if part.level == "graph" else part.query_owner
         return Predictions(out, part.target.to(out.device), owner.to(out.device))
@@ -155,11 +171,16 @@ class Trainer:
             self.model.load_state_dict(self.best_weights)
         return self.model
 
+    @property
+    def _frozen(self) -> bool:
+        """Whether BatchNorm's statistics are fixed in the epoch that comes next; a function of the epoch alone."""
+        return self.epoch >= self.options.epochs * (1 - self.options.freeze_batchnorm)
+
     def _assign_to_batches(self, num_items: int) -> list[Tensor]:
         """The ids of the graphs (with query_batch_size: the queries) of each batch of this epoch."""
         every, epoch = self.options.reshuffle_every, self.epoch
-        if self.graph_cache is not None and epoch % every == 0:
-            self.graph_cache.clear()
+        if self.recorder is not None and epoch % every == 0:
+            self.recorder.reassigned()
         order = torch.randperm(num_items, generator=generator_of(self.seed, "order", epoch - epoch % every))
         batches = list(order.split(self.batch_size))
         if every == 1:
@@ -177,11 +198,8 @@ class Trainer:
 
     def _steps(self, batches: BatchSource | RootBatches, assigned: list[Tensor]) -> Iterator[Tensor]:
         """Trains on each batch and yields its loss; with several processes, this one's part of the loss."""
-        if self.graph_cache is not None:
-            assert not isinstance(batches, RootBatches)
-            for graphs in assigned:
-                # Until the next reshuffle each graph is in one batch only, so the first one identifies the batch.
-                yield self.graph_cache.run(int(graphs[0]), lambda ids=graphs: batches.cut(ids), self._step)
+        if self.recorder is not None:
+            yield from self._recorded("frozen step" if self._frozen else "step", batches, assigned, self._step)
             return
         for items, batch in zip(assigned, self._shares(batches, assigned), strict=True):
             if self.processes.size == 1:
@@ -197,13 +215,45 @@ class Trainer:
         items = [share if share.numel() else whole[:1] for share, whole in zip(shares, assigned, strict=True)]
         return batches.each(items, seed_of(self.seed, "fanout", self.epoch))
 
+    def _outputs(
+        self, kind: Literal["statistics", "predict"], batches: BatchSource | RootBatches, items: Sequence[Tensor]
+    ) -> Iterator[Tensor]:
+        """What the network gives for this process's share of each batch, without gradients."""
+        if self.recorder is not None:
+            for some, out in zip(items, self._recorded(kind, batches, items, self._forward), strict=True):
+                yield out[: batches.count(some)].clone()  # the next batch is written over it
+        else:
+            shares = batches.each(items) if kind == "predict" else self._shares(batches, items)
+            yield from map(self._forward, shares)
+
+    def _recorded(
+        self,
+        kind: Kind,
+        batches: BatchSource | RootBatches,
+        assigned: Sequence[Tensor],
+        function: Callable[[GraphBatch], Tensor],
+    ) -> Iterator[Tensor]:
+        """A function of each batch, replayed."""
+        assert self.recorder is not None
+        if isinstance(batches, RootBatches):
+            for batch in self._shares(batches, assigned):
+                yield self.recorder.run_roots(kind, batch, self.device, function)
+        else:
+            for graphs in assigned:
+                yield self.recorder.run(kind, batches, graphs, self.batch_size, function)
+
+    def _forward(self, batch: GraphBatch) -> Tensor:
+        with tf32_products(self.options.precision == "tf32"), self._autocast():
+            return self.network(batch.ready, batch.graph, batch.num_graphs)
+
     def _step(self, batch: GraphBatch) -> Tensor:
         assert batch.target is not None
-        with self._autocast():
-            out = self.parallel(batch.ready, batch.graph, batch.num_graphs)
-        loss = self.problem.objective.loss(out, batch.target)
-        self.optimizer.zero_grad()
-        self.processes.weighted(loss, batch.weight, self.model).backward()
+        with tf32_products(self.options.precision == "tf32"):
+            with self._autocast():
+                out = self.parallel(batch.ready, batch.graph, batch.num_graphs)
+            loss = self.problem.objective.loss(out, batch.target, batch.real)
+            self.optimizer.zero_grad()
+            self.processes.weighted(loss, batch.weight, self.model).backward()
         self.optimizer.step()
         return loss.detach()
 
@@ -217,8 +267,8 @@ class Trainer:
             ) from error
         # Weights change at the end of a step, so they are unchanged; BatchNorm's statistics include the batch.
         self.batch_size = -(-size // 2)
-        if self.graph_cache is not None:
-            self.graph_cache.clear()
+        if self.recorder is not None:
+            self.recorder.clear()
         warnings.warn(
             f"memory ran out in epoch {self.epoch + 1}: from here on batches have {self.batch_size} "
             f"{'queries' if self.source else 'graphs'}.",
@@ -235,21 +285,30 @@ class Trainer:
     def _placed(self, part: QuerySet) -> QuerySet:
         return part if self.source else part.to(self.device)
 
-    def _batches(self, part: QuerySet, fanout: tuple[int, ...] = ()) -> BatchSource | RootBatches:
+    def _batches(
+        self, part: QuerySet, fanout: tuple[int, ...] = (), over: Batches | None = None, spare: float = 0.0
+    ) -> BatchSource | RootBatches:
         if self.source:
             return self.source.batches(part, fanout)
         if isinstance(self.model, PreparesBatches):
             return self.model.batches(part)
         # A network of the experiments may have an encoder that prepares batches, and no more.
-        return Batches(part, self.model if isinstance(self.model, Predictor) else self.model.encoder)
+        encoder = self.model if isinstance(self.model, Predictor) else self.model.encoder
+        return Batches(part, encoder, over, spare)
 
     def _training_batches(self) -> BatchSource | RootBatches:
         part = self.train.epoch(generator_of(self.seed, "queries", self.epoch))
-        if self.batches is None or part is not self.batches.part:
+        before = self.batches
+        if before is not None and part is before.part:
+            return before
+        if self.recorder is None:
             self.batches = self._batches(part, self.options.fanout)
-            if self.graph_cache is not None:
-                self.graph_cache.clear()
-        return self.batches
+            return self.batches
+        over, spare = before if isinstance(before, Batches) else None, 0.0 if part is self.train else _SPARE
+        self.batches = made = self._batches(part, self.options.fanout, over, spare)
+        if before is not None:
+            self.recorder.follow(before, made)
+        return made
 
     def _set_learning_rate(self) -> float:
         """A function of the epoch alone, so that a resumed run needs no scheduler state."""
@@ -278,40 +337,29 @@ class Trainer:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.options.precision == "bf16")
 
 
-def _check_options(
-    options: TrainOptions, model: Predictor, problem: Problem, processes: Processes, device: torch.device
-) -> None:
-    """Refuses options that do not fit the network, the task, the device, or the number of processes."""
+def _check_options(options: TrainOptions, model: Predictor, problem: Problem) -> None:
+    """Refuses options that do not fit the network or the task."""
     if options.query_batch_size is not None and problem.level == "graph":
         raise ValueError(
             f"query_batch_size is {options.query_batch_size}, the nodes or pairs in a batch, but the task asks about "
             "whole graphs. Leave it out: batch_size is the number of graphs."
         )
     if isinstance(model, PreparesBatches):
-        if options.query_batch_size is not None or options.cuda_graphs:
+        if options.query_batch_size is not None:
             raise ValueError(
-                f"query_batch_size and cuda_graphs are for predictors, but {type(model).__name__} prepares its own "
-                "batches of graphs. Leave them out."
+                f"query_batch_size is for predictors, but {type(model).__name__} prepares its own batches of graphs. "
+                "Leave it out."
             )
     elif isinstance(model.encoder, IdentityAwareModel):
         _check_wrapped_options(options)
     elif options.fanout:
         check_fanout(options.fanout, model.encoder.num_layers)
-    if options.cuda_graphs and processes.size > 1:
-        raise ValueError(f"cuda_graphs is for one process, but there are {processes.size}. Leave it out.")
-    if options.cuda_graphs and device.type != "cuda":
-        raise ValueError(f"cuda_graphs is for CUDA, but the device is {device}. Leave it out.")
 
 
 def _check_wrapped_options(options: TrainOptions) -> None:
     """Refuses what does not work for a model that :func:`idgnn.identity_aware` wrapped."""
     if options.fanout:
         raise ValueError("fanout is for the named layers (conv='gcn', ...), not for a model of your own. Leave it out.")
-    if options.cuda_graphs:
-        raise ValueError(
-            "cuda_graphs is for the named layers (conv='gcn', ...): a model of your own looks at values in each call, "
-            "which no CUDA graph can hold. Leave it out."
-        )
     if options.compile:
         raise ValueError(
             "compile is for the named layers (conv='gcn', ...): torch.compile makes a model of your own no faster. "

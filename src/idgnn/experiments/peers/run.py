@@ -21,6 +21,7 @@ from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.load import load
 from idgnn.tasks.labeled_queries import split_ids
 from idgnn.tasks.task_settings import TaskSettings
+from idgnn.training.precision import tf32_products
 from idgnn.training.seeds import generator_of
 
 BUILDERS: dict[PeerName, Callable[[PeerSettings, Sequence[Data], int], Peer]] = {
@@ -39,12 +40,8 @@ def run_peer(settings: PeerSettings, device: torch.device | str, seed: int = 0) 
 
     On CUDA matrix products are computed in TF32: PPGN is nothing else.
     """
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    try:
+    with tf32_products():
         return train_folds(make_trainer(settings, load(settings.dataset), device, seed))
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def make_trainer(settings: PeerSettings, dataset: Dataset, device: torch.device | str, seed: int = 0) -> FoldTrainer:

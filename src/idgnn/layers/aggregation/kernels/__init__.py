@@ -9,8 +9,21 @@ Each launch is on the device of its tensors, which need not be the current one. 
 alignment: for a batch with another offset Triton would compile again, during the capture of a CUDA graph.
 """
 
-from idgnn.layers.aggregation.kernels.attention import Given, attention, attention_backward
+from idgnn.layers.aggregation.kernels.attend import Lists, attend, attend_backward
 from idgnn.layers.aggregation.kernels.maxima import from_winners, maximum
-from idgnn.layers.aggregation.kernels.sums import Weights, products, weighted_sum
+from idgnn.layers.aggregation.kernels.norm import norm_relu, norm_relu_backward
+from idgnn.layers.aggregation.kernels.sums import Second, Weights, products, weighted_sum
 
-__all__ = ["Given", "Weights", "attention", "attention_backward", "from_winners", "maximum", "products", "weighted_sum"]
+__all__ = [
+    "Lists",
+    "Second",
+    "Weights",
+    "attend",
+    "attend_backward",
+    "from_winners",
+    "maximum",
+    "norm_relu",
+    "norm_relu_backward",
+    "products",
+    "weighted_sum",
+]
