@@ -84,11 +84,14 @@ def assert_same(ours: dict, theirs: dict, exact: dict, tolerance: float) -> None
     """Equal up to the tolerance. Where rounding changes the step without padding by more than that (BatchNorm over a
     few rows), padding may change it by as much."""
     assert ours.keys() == theirs.keys(), "other weights have gradients"
-    for name, mine in ours.items():
-        scale = max(1.0, float(exact[name].abs().max()))
-        rounding = float((theirs[name] - exact[name]).abs().max())
-        difference = float((mine - theirs[name]).abs().max())
-        assert difference <= max(tolerance * scale, 10 * rounding), name
+
+    def away(one: dict, other: dict) -> dict[str, float]:
+        scale = {name: max(1.0, float(value.abs().max())) for name, value in exact.items()}
+        return {name: float((one[name] - other[name]).abs().max()) / scale[name] for name in ours}
+
+    rounding = max(away(theirs, exact).values())  # by chance that of one tensor may be small
+    for name, difference in away(ours, theirs).items():
+        assert difference <= max(tolerance, 10 * rounding), name
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from idgnn.choices import Color
 from idgnn.identity.schedule import Messages, Round
-from idgnn.layers.aggregation import gather_sum
+from idgnn.layers.aggregation import add_update, gather_sum
 from idgnn.layers.linear import linear
 from idgnn.layers.operator import LinearSumOperator, Operator
 
@@ -71,9 +71,12 @@ class IdentityGIN(LinearSumOperator):
         else:
             out = gather_sum(self.message(x, 0), round_.plain, **own) + self.lin.bias
         if round_.has_color:
-            out = gather_sum(self.of_colored(colored, round_, self.message), round_.colored, base=out)
-        out = self.color_update(out, colored, round_).relu()
-        return linear(out, self.lin_out.weight, self.lin_out.bias)
+            sent, update = self.colored_messages(colored, round_)
+            out = gather_sum(sent, round_.colored, base=out)
+        else:
+            update = self.update_of(colored, round_)
+        out = out if update is None else add_update(out, update, round_)
+        return linear(out.relu(), self.lin_out.weight, self.lin_out.bias)
 
 
 class IdentityGINE(Operator):
@@ -136,7 +139,9 @@ class IdentityGINE(Operator):
             second = None if round_.second is None else round_.second - round_.split
             out = out + _sum_of_messages(state, round_.colored, edges, second, edge_attr)
         out = out + (1 + self.eps) * x.index_select(0, round_.previous)
-        return self.lin_out(self.lin_in(self.color_update(out, colored, round_)).relu())
+        update = self.update_of(colored, round_)
+        out = out if update is None else add_update(out, update, round_)
+        return self.lin_out(self.lin_in(out).relu())
 
     def _state(self, x: Tensor, color: int) -> Tensor:
         lin = (None, self.lin_colored, self.lin_second)[color]
