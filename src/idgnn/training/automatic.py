@@ -108,7 +108,7 @@ def choose_for(
         warnings.simplefilter("ignore")  # training warns of the same
         problem = make_problem(dataset, settings.task, settings.seed)
     size, why_size = settings.training.query_batch_size, None
-    if size is None and "query_batch_size" not in fixed and not settings.training.cuda_graphs:
+    if size is None and "query_batch_size" not in fixed:
         size, why_size = _batch(problem.train.epoch(generator_of(settings.seed, "queries", 0)))
     cost = _Costs(problem, replace(settings, training=replace(settings.training, query_batch_size=size)))
     model, why_model = _network(cost, fixed, epoch_seconds * settings.training.epochs)
