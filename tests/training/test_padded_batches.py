@@ -1,6 +1,7 @@
 """A step on a padded batch is the step on the batch: outputs, gradients, running statistics."""
 
 import copy
+import os
 from dataclasses import replace
 
 import pytest
@@ -154,6 +155,30 @@ def check_padding(asked: str, dtype: torch.dtype, tolerance: float, device: str,
         assert_same(values_of(ours, model), values_of(theirs, expected), rounded, tolerance)
         padded_at += ours["real"].numel() > theirs["real"].numel()
     assert padded_at, "nothing was padded"
+
+
+@pytest.mark.parametrize("conv", ["gcn", "sage"])
+def test_kernels_cut_what_index_arithmetic_does(conv):
+    pytest.importorskip("triton", reason="Triton comes with PyTorch for CUDA")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
+        pytest.skip("no GPU; set TRITON_INTERPRET=1 to run the kernels on the CPU")
+    from idgnn.layers.aggregation import kernels
+
+    part = part_of("pair", torch.float64, device)
+    padded = padding_of(Batches(part, network(part, conv, "full")), 7)
+    for ids in BATCHES:
+        padded.load(torch.tensor(ids))
+        size = padded.size(torch.tensor(ids))
+        assert size is not None
+        cutter, found = padded._cutter(size), []
+        for cutter.kernels in (None, kernels):
+            cut = cutter.cut(padded.graphs)
+            found.append([torch.cat(each, -1) for each in (cut._index, cut._run, cut._real, cut._found)])
+            found[-1] += [torch.cat(cut._pointers)]
+        (*plain, fields, ptr), (*ours, our_fields, our_ptr) = found
+        assert all(torch.equal(*both) for both in zip(plain, ours, strict=True)) and torch.equal(ptr, our_ptr)
+        assert torch.equal(fields[:, plain[2]], our_fields[:, plain[2]]), "of padding any place is right"
 
 
 def test_indices_of_padding_lie_within_the_batch():

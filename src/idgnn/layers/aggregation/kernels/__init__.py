@@ -10,6 +10,7 @@ alignment: for a batch with another offset Triton would compile again, during th
 """
 
 from idgnn.layers.aggregation.kernels.attend import Lists, attend, attend_backward
+from idgnn.layers.aggregation.kernels.cut import cut_positions
 from idgnn.layers.aggregation.kernels.maxima import from_winners, maximum
 from idgnn.layers.aggregation.kernels.norm import norm_relu, norm_relu_backward
 from idgnn.layers.aggregation.kernels.sums import Second, Weights, products, weighted_sum
@@ -23,6 +24,7 @@ __all__ = [
     "attend",
     "attend_backward",
     "collect_rows",
+    "cut_positions",
     "from_winners",
     "maximum",
     "norm_relu",
