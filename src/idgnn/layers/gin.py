@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from idgnn.choices import Color
 from idgnn.identity.schedule import Messages, Round
 from idgnn.layers.aggregation import add_update, gather_sum
-from idgnn.layers.linear import linear
+from idgnn.layers.linear import add_bias, linear
 from idgnn.layers.operator import LinearSumOperator, Operator
 
 
@@ -69,7 +69,7 @@ class IdentityGIN(LinearSumOperator):
         if round_.num_targets <= round_.num_sources:
             out = linear(gather_sum(x, round_.plain, **own), self.lin.weight, self.lin.bias)
         else:
-            out = gather_sum(self.message(x, 0), round_.plain, **own) + self.lin.bias
+            out = add_bias(gather_sum(self.message(x, 0), round_.plain, **own), self.lin.bias)
         if round_.has_color:
             sent, update = self.colored_messages(colored, round_)
             out = gather_sum(sent, round_.colored, base=out)

@@ -157,7 +157,7 @@ class _Linear(torch.autograd.Function):
                 (others if i else first).append(partial(torch.mm, each.t(), part, out=result))
             if kinds == 2 and i < number and needed[number + i]:
                 found[number + i] = result = x.new_empty(each.size(1))
-                (others if i else first).append(partial(torch.sum, each, 0, out=result))
+                (others if i else first).append(_sum_of_rows(each, result))
         of_x = None
         if ctx.needs_input_grad[0]:
             of_x = torch.empty_like(x, memory_format=torch.contiguous_format)
@@ -167,6 +167,34 @@ class _Linear(torch.autograd.Function):
                 to_rows.append(partial(_multiply, each, weight, result, add=i >= number))
         side_by_side(x.device, to_rows, first, others)
         return of_x, None, None, *found
+
+
+def add_bias(x: Tensor, bias: Tensor) -> Tensor:
+    """`x + b` for rows `[rows, channels]`."""
+    return x + bias if _is_left_to_pytorch(x) or x.device.type != "cuda" else _AddBias.apply(x, bias)  # type: ignore[return-value]
+
+
+class _AddBias(torch.autograd.Function):
+    """:func:`add_bias` with the gradient of :class:`_Linear`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, bias: Tensor) -> Tensor:  # type: ignore[override]
+        return x + bias
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None]:  # type: ignore[override]
+        if not ctx.needs_input_grad[1] or torch.is_grad_enabled():
+            return grad, grad.sum(0) if ctx.needs_input_grad[1] else None
+        result = grad.new_empty(grad.size(1))
+        _sum_of_rows(grad, result)()
+        return grad, result
+
+
+def _sum_of_rows(x: Tensor, out: Tensor) -> Call:
+    """Writes the sum of all rows. On a GPU as a product: of 24,000 rows that takes 10 us, PyTorch's sum 28."""
+    if x.device.type != "cuda":
+        return partial(torch.sum, x, 0, out=out)
+    return partial(torch.mm, x.new_ones(1, x.size(0)), x, out=out.unsqueeze(0))
 
 
 def _multiply(a: Tensor, b: Tensor, out: Tensor, bias: Tensor | None = None, add: bool = False) -> None:

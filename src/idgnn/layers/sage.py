@@ -83,8 +83,12 @@ class IdentitySAGE(SumOperator):
         """`U [aggregate, h_u]`."""
         if self.aggr == "mean":
             total = total / round_.received.clamp(min=1).unsqueeze(-1)
-        both = torch.cat([total, x.index_select(0, round_.previous)], dim=-1)
-        return linear(both, self.lin_out.weight, self.lin_out.bias)
+        if round_.num_targets <= round_.num_sources:
+            both = torch.cat([total, x.index_select(0, round_.previous)], dim=-1)
+            return linear(both, self.lin_out.weight, self.lin_out.bias)
+        # Several targets have the state of the same source: its product is made once.
+        to_total, to_own = self.lin_out.weight.split([total.size(1), x.size(1)], dim=1)
+        return linear(total, to_total, self.lin_out.bias).add_(linear(x, to_own).index_select(0, round_.previous))
 
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """As every layer that sums, or with maxima in place of sums."""

@@ -57,8 +57,8 @@ def differentiable(
         made.register_fake(fake)
         made.register_autograd(backward, setup_context=save_in_graph)
 
-        # PyTorch looks at each argument, and if `setup_context` were apart at the signature: a third of a small call. So
-        # the inputs without a gradient are one argument.
+        # PyTorch looks at each argument, and if `setup_context` were apart at the signature: a third of a small call.
+        # So the inputs without a gradient are one argument.
         class Eager(torch.autograd.Function):
             @staticmethod
             def forward(ctx: Any, *given: Any) -> Any:  # type: ignore[override]

@@ -7,33 +7,59 @@ import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.aggregation.kernels.sums import WARPS, jit, num_columns, part_type, total_type
+from idgnn.layers.aggregation.kernels.sums import jit, num_columns, part_type, total_type
+
+TARGETS = 16  # of a program: most of them are not colored, and a program that finds none takes half a microsecond
 
 
-@jit("x update previous out split channels")
+@jit("x update previous out split targets channels")
 def _add_kernel(
-    x, update, previous, out, split, channels, IN_PLACE: tl.constexpr, TOTAL: tl.constexpr, CHANNELS: tl.constexpr
+    x,
+    update,
+    previous,
+    out,
+    split,
+    targets,
+    channels,
+    IN_PLACE: tl.constexpr,
+    TOTAL: tl.constexpr,
+    TARGETS: tl.constexpr,
+    CHANNELS: tl.constexpr,
 ):
-    target = tl.program_id(0).to(tl.int64)
+    target = tl.program_id(0).to(tl.int64) * TARGETS + tl.arange(0, TARGETS)
     column = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
-    here, cell = column < channels, target * channels + column
-    row = tl.load(previous + target) - split
+    row = tl.load(previous + target, mask=target < targets, other=0) - split
+    here, cell = (
+        (target < targets)[:, None] & (column < channels)[None, :],
+        target[:, None] * channels + column[None, :],
+    )
+    colored = here & (row >= 0)[:, None]
     if IN_PLACE:
-        here = here & (row >= 0)  # all other rows are not even read
+        here = colored  # all other rows are not even read
     value = tl.load(x + cell, mask=here, other=0).to(TOTAL)
-    value += tl.load(update + row * channels + column, mask=here & (row >= 0), other=0).to(TOTAL)
+    value += tl.load(update + row[:, None] * channels + column[None, :], mask=colored, other=0).to(TOTAL)
     tl.store(out + cell, value, mask=here)
 
 
-@jit("grad previous out split channels")
-def _collect_kernel(grad, previous, out, split, channels, TOTAL: tl.constexpr, CHANNELS: tl.constexpr):
-    target = tl.program_id(0).to(tl.int64)
+@jit("grad previous out split targets channels")
+def _collect_kernel(
+    grad,
+    previous,
+    out,
+    split,
+    targets,
+    channels,
+    TOTAL: tl.constexpr,
+    TARGETS: tl.constexpr,
+    CHANNELS: tl.constexpr,
+):
+    target = tl.program_id(0).to(tl.int64) * TARGETS + tl.arange(0, TARGETS)
     column = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
-    row = tl.load(previous + target) - split
-    here = (column < channels) & (row >= 0)
-    value = tl.load(grad + target * channels + column, mask=here, other=0).to(TOTAL)
+    row = tl.load(previous + target, mask=target < targets, other=0) - split
+    here = ((target < targets) & (row >= 0))[:, None] & (column < channels)[None, :]
+    value = tl.load(grad + target[:, None] * channels + column[None, :], mask=here, other=0).to(TOTAL)
     # With two colors many targets may have the same row; otherwise there is one, and the sum has no order.
-    tl.atomic_add(out + row * channels + column, value, mask=here, sem="relaxed")
+    tl.atomic_add(out + row[:, None] * channels + column[None, :], value, mask=here, sem="relaxed")
 
 
 def add_rows(x: Tensor, update: Tensor, previous: Tensor, split: int, out: Tensor) -> None:
@@ -45,17 +71,17 @@ def add_rows(x: Tensor, update: Tensor, previous: Tensor, split: int, out: Tenso
         return
     width = num_columns(x)
     with torch.cuda.device_of(x):
-        _add_kernel[(x.size(0), triton.cdiv(x.size(1), width))](
+        _add_kernel[(triton.cdiv(x.size(0), TARGETS), triton.cdiv(x.size(1), width))](
             x,
             update,
             previous,
             out,
             split,
-            x.size(1),
+            *x.shape,
             IN_PLACE=x is out,
             TOTAL=total_type(x),
+            TARGETS=TARGETS,
             CHANNELS=width,
-            num_warps=WARPS,
         )
 
 
@@ -65,14 +91,14 @@ def collect_rows(grad: Tensor, previous: Tensor, split: int, rows: int) -> Tenso
     width = num_columns(grad)
     if grad.numel() and rows:
         with torch.cuda.device_of(grad):
-            _collect_kernel[(grad.size(0), triton.cdiv(grad.size(1), width))](
+            _collect_kernel[(triton.cdiv(grad.size(0), TARGETS), triton.cdiv(grad.size(1), width))](
                 grad,
                 previous,
                 out,
                 split,
-                grad.size(1),
+                *grad.shape,
                 TOTAL=total_type(grad),
+                TARGETS=TARGETS,
                 CHANNELS=width,
-                num_warps=WARPS,
             )
     return out.to(grad.dtype)
