@@ -83,7 +83,7 @@ def values_of(found: dict[str, torch.Tensor], model: Predictor) -> dict[str, tor
 
 def assert_same(ours: dict, theirs: dict, exact: dict, tolerance: float) -> None:
     """Equal up to the tolerance. Where rounding changes the step without padding by more than that (BatchNorm over a
-    few rows), padding may change it by as much."""
+    few rows, maxima of almost equal messages), padding may change it by some times as much."""
     assert ours.keys() == theirs.keys(), "other weights have gradients"
 
     def away(one: dict, other: dict) -> dict[str, float]:
@@ -92,7 +92,7 @@ def assert_same(ours: dict, theirs: dict, exact: dict, tolerance: float) -> None
 
     rounding = max(away(theirs, exact).values())  # by chance that of one tensor may be small
     for name, difference in away(ours, theirs).items():
-        assert difference <= max(tolerance, 10 * rounding), name
+        assert difference <= max(tolerance, 50 * rounding), name
 
 
 @pytest.mark.parametrize("device", DEVICES)

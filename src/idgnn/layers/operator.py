@@ -234,7 +234,7 @@ class LinearSumOperator(SumOperator):
     def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
         """Adds the own state."""
         if self.own_weight:
-            own = self.message(x.index_select(0, round_.previous), 0)
+            own = self.message(round_.own_states(x), 0)
             total = torch.add(total, own, alpha=self.own_weight)
         return self.finish(total)
 
@@ -270,7 +270,7 @@ class LinearSumOperator(SumOperator):
         change = _minus_rows(own, plain.states, exchange.twin[: own.size(0)])
         change = gather_sum(change, exchange.changes, edge_weight=weight)
         if self.own_weight:
-            change = torch.add(change, x.index_select(0, round_.previous), alpha=self.own_weight)
+            change = torch.add(change, round_.own_states(x), alpha=self.own_weight)
         return self.finish(torch.addmm(total, change, self.weight_of(0).t()))
 
     def _with_plain_own_states(

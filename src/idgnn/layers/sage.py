@@ -84,7 +84,7 @@ class IdentitySAGE(SumOperator):
         if self.aggr == "mean":
             total = total / round_.received.clamp(min=1).unsqueeze(-1)
         if round_.num_targets <= round_.num_sources:
-            both = torch.cat([total, x.index_select(0, round_.previous)], dim=-1)
+            both = torch.cat([total, round_.own_states(x)], dim=-1)
             return linear(both, self.lin_out.weight, self.lin_out.bias)
         # Several targets have the state of the same source: its product is made once.
         to_total, to_own = self.lin_out.weight.split([total.size(1), x.size(1)], dim=1)
