@@ -46,9 +46,9 @@ class NewGraphs:
 
     def on_tables(self) -> tuple[SavedRun, Path, Path] | None:
         """The run, the tables and the queries, if it is a run on tables."""
-        from idgnn.training.relational_runs import is_relational, load_run
+        from idgnn.training.relational_runs import is_begun, is_relational, load_run
 
-        if not is_relational(self.run):
+        if not is_relational(self.run) and not is_begun(self.run):
             if self.tables is not None:
                 raise ValueError(f"{self.run} was not trained on tables. Give graphs in place of --tables.")
             if self.queries is not None:

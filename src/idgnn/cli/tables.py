@@ -94,7 +94,7 @@ def _train(runs: Sequence[TableRun], folders: Sequence[Path]) -> None:
     _check_effect(runs[0], source.problem)
     console = Console()
     for table, columns in source.text_columns.items():
-        console.print(f"Text is left out: {', '.join(columns)} of {table}.", highlight=False, soft_wrap=True)
+        console.print(_left_out(table, columns), highlight=False, soft_wrap=True)
     metrics: dict[str, dict[str, dict[str, float]]] = {}
     for run, folder in zip(runs, folders, strict=True):
         done = run.train(folder, source, task, lambda epoch: console.print(_line(epoch), highlight=False))
@@ -151,12 +151,16 @@ def inspect_tables(files: TableFiles, seconds: float, picture: SchemaPicture | N
         shown.add_row(name, f"{len(table):,}", *span, features, refers)
     console.print(shown)
     for name, columns in left_out(codes).items():
-        console.print(f"Text is left out: {', '.join(columns)} of {name}.", highlight=False, soft_wrap=True)
+        console.print(_left_out(name, columns), highlight=False, soft_wrap=True)
     reach = Table("colored", *tables, title="Layers that a color needs from a table (row) to another (column)")
     for name, row in needed.items():
         reach.add_row(name, *(str(row[other]) if other in row else "–" for other in tables))
     console.print(reach)
-    console.print(_cost_table(graph, seconds))
+    console.print(_cost_table(graph, _entities(tables), seconds))
+    for name in tables:
+        if not needed[name]:
+            sentence = f"No foreign key starts or ends at table {name!r}: its rows are seen by no others."
+            console.print(sentence, highlight=False, soft_wrap=True)
     if picture is not None:
         console.print(f"The picture: {picture.path}", highlight=False, soft_wrap=True)
 
@@ -183,7 +187,18 @@ def layers_needed(graph: HeteroData) -> dict[str, dict[str, int]]:
     return found
 
 
-def _cost_table(graph: HeteroData, seconds: float) -> Any:
+def _left_out(table: str, columns: Sequence[str]) -> str:
+    return f"Columns of text or without values are left out: {', '.join(columns)} of {table}."
+
+
+def _entities(tables: dict[str, KeyedTable]) -> list[str]:
+    """The tables that are asked about: those that foreign keys refer to, and those without times; others are events."""
+    foreign = {name: set(table.schema.foreign.values()) for name, table in tables.items()}
+    referred = set().union(*foreign.values())
+    return [name for name, table in tables.items() if name in referred or (foreign[name] and table.time is None)]
+
+
+def _cost_table(graph: HeteroData, kinds: Sequence[str], seconds: float) -> Any:
     """Rows and messages per colored node of each table, on the whole graph, from a sample of its nodes."""
     import time
 
@@ -196,9 +211,7 @@ def _cost_table(graph: HeteroData, seconds: float) -> Any:
     plain_rows = sum(int(graph[kind].num_nodes) for kind in graph.node_types)
     plain_edges = sum(graph[kind].edge_index.size(1) for kind in graph.edge_types)
     end = time.monotonic() + seconds
-    for kind in graph.node_types:
-        if "time" in graph[kind]:  # events; entities are what is asked about
-            continue
+    for kind in kinds:
         size = int(graph[kind].num_nodes)
         ids = torch.randperm(size, generator=torch.Generator().manual_seed(0))[:20]
         for num_layers in (2, 3, 4):

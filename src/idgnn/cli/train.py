@@ -33,7 +33,18 @@ LONGEST_NAME = 150  # of a folder, without seed and time; file systems take 255
 NOT_IN_NAMES = ("conv", "identity", "device", "workers", "compile", "cuda_graphs")  # there already, or no matter
 
 
-_USED_WITH_TABLES = ("identity", "layers", "width", "dropout", "epochs", "lr", "weight_decay", "keep", "device")
+_USED_WITH_TABLES = (
+    "identity",
+    "color",
+    "layers",
+    "width",
+    "dropout",
+    "epochs",
+    "lr",
+    "weight_decay",
+    "keep",
+    "device",
+)
 
 
 @dataclass(frozen=True)
@@ -202,6 +213,7 @@ class Train:
         settings = [
             RelationalSettings(
                 identity=model.identity or ModelSettings.identity,
+                color=model.color,
                 num_layers=model.layers or 4,
                 hidden_channels=model.width or 64,
                 dropout=model.dropout,
@@ -228,6 +240,8 @@ class Train:
         used = (*_USED_WITH_TABLES, *(each.name for each in fields(TableOptions) if each.name != "tables"))
         names = ", ".join(f"--{name.replace('_', '-')}" for name in used)
         check_unused(unused, f"with --tables, which takes {names}")
+        if self.model.identity not in (None, "full") and self.model.color != ModelSettings.color:
+            check_unused(["--color"], "without --identity full")
 
     def _train(self, dataset: Dataset, settings: RunSettings, processes: Processes) -> Run:
         from idgnn.cli.training_display import TrainingProgress

@@ -60,6 +60,14 @@ class TypedExchange:
 
 
 @dataclass(frozen=True)
+class ColoredTargets:
+    """The targets of a round that are colored, all of one node type."""
+
+    node_type: int
+    place: Tensor  # [colored targets] among the targets
+
+
+@dataclass(frozen=True)
 class TypedRound:
     """One round: all messages, or an exchange."""
 
@@ -67,6 +75,7 @@ class TypedRound:
     previous: Tensor  # [targets] the source row that holds the target's own state before this round
     messages: Slots | None
     exchange: TypedExchange | None
+    colored: ColoredTargets | None
 
     @property
     def num_messages(self) -> int:
@@ -115,7 +124,8 @@ def typed_schedule(schedule: Schedule, graph: IndexedGraph, typed: TypedGraph, g
         after = torch.cat([plain, node]).index_select(0, round_.previous)  # the node of each target
         last = depth + 1 == len(schedule.rounds)
         target_order, target_segments = by_type(after, 0 if last else _num_plain(schedule, depth + 1), typed)
-        rounds.append(_round(round_, moved, target_order, target_segments, graph, typed, known, gradients))
+        colored = _colored_targets(round_, after, target_order, typed)
+        rounds.append(_round(round_, moved, target_order, target_segments, colored, graph, typed, known, gradients))
         node, order = after, target_order
     return TypedSchedule(
         first_node, first_segments, tuple(rounds), inverse(order).index_select(0, schedule.answer), schedule.plain
@@ -143,6 +153,7 @@ def _round(
     moved: Tensor,
     target_order: Tensor,
     segments: tuple[tuple[int, int], ...],
+    colored_targets: ColoredTargets | None,
     graph: IndexedGraph,
     typed: TypedGraph,
     known: bool,
@@ -159,7 +170,7 @@ def _round(
     exchange = round_.exchange
     if exchange is None:
         slots = _slots(typed, [ends(round_.plain, 0)], [colored], round_.num_sources, num_targets, gradients)
-        return TypedRound(segments, previous, slots, None)
+        return TypedRound(segments, previous, slots, None, colored_targets)
     num_plain, num_own = exchange.num_plain, exchange.twin.numel()
     own_place = moved[num_plain:] - num_plain  # [own sources] where each of them went
     twin = torch.empty_like(exchange.twin).index_copy(0, own_place, exchange.twin)
@@ -182,8 +193,20 @@ def _round(
     bases = None if known else _base_slots(round_.plain, num_plain, graph, typed, gradients)
     base = exchange.base.index_select(0, target_order)
     return TypedRound(
-        segments, previous, None, TypedExchange(num_plain, twin, keep, colored_place, bases, base, changes)
+        segments,
+        previous,
+        None,
+        TypedExchange(num_plain, twin, keep, colored_place, bases, base, changes),
+        colored_targets,
     )
+
+
+def _colored_targets(round_: Round, node: Tensor, order: Tensor, typed: TypedGraph) -> ColoredTargets | None:
+    """The targets whose own state before the round is that of a colored row; `node` `[targets]` is that of each."""
+    place = (round_.previous.index_select(0, order) >= round_.split).nonzero().flatten()
+    if not place.numel():
+        return None
+    return ColoredTargets(int(typed.node_type[node[order[place[0]]]]), place)
 
 
 def _base_slots(plain: Messages, num_plain: int, graph: IndexedGraph, typed: TypedGraph, gradients: bool) -> Slots:
