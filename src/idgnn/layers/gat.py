@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from idgnn.choices import Color
 from idgnn.identity.schedule import Blocks, Round, TakesBlocks
 from idgnn.layers.aggregation import add_update, attend, attention, attention_and_score, gather_sum, together
+from idgnn.layers.linear import linear_by_color
 from idgnn.layers.operator import Operator
 
 
@@ -70,14 +71,15 @@ class IdentityGAT(Operator):
 
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
-        # a W h is one number a row and head: cheaper as (a W) h, of both ends at once, in the product of W h.
-        plain, weights = self._towards(self.lin), []
-        for lin in (self._lin_of(color) for color in range(1 + len(round_.num_of_color))):
-            # As a target, a colored row is as any other.
-            ends = plain if lin is self.lin else torch.cat([self._towards(lin)[:, :1], plain[:, 1:]], dim=1)
-            weights.append(torch.cat([lin.weight, ends.flatten(0, 1)]))  # [channels + 2 * heads, in_channels]
-        both, update = self.by_color(x, round_, weights)
-        sent, scores = (each.contiguous() for each in both.split([self.lin.out_features, 2 * self.heads], dim=1))
+        sizes = [round_.split, *round_.num_of_color]
+        lins = [self._lin_of(color) for color in range(len(sizes))]
+        sent, update = self.by_color(x, round_, [lin.weight for lin in lins])
+        # a W h is one number a row and head: cheaper as (a W) h, and then of both ends at once.
+        plain = self._towards(self.lin)
+        ends = [plain]
+        for lin in lins[1:]:  # as a target, a colored row is as any other
+            ends.append(plain if lin is self.lin else torch.cat([self._towards(lin)[:, :1], plain[:, 1:]], dim=1))
+        scores = linear_by_color(x, sizes, [each.flatten(0, 1) for each in ends])  # [sources, 2 * heads]
         if round_.blocks is None:
             out = attend(sent, scores, together(round_), round_.previous, self.negative_slope)
         else:
