@@ -15,13 +15,29 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
 import torch
 
-from benchmarks.fuzz_cases import CASES
+from benchmarks.fuzz_cases.answers import answers, counts
+from benchmarks.fuzz_cases.faults import clock, damaged_checkpoint, damaged_run, disk_full, killed
+from benchmarks.fuzz_cases.own_files import command, files
+from benchmarks.fuzz_cases.store import store
 
+CASES: dict[str, Callable[[random.Random, Path], str]] = {
+    "answers": answers,
+    "counts": counts,
+    "files": files,
+    "command": command,
+    "killed": killed,
+    "disk full": disk_full,
+    "damaged run": damaged_run,
+    "damaged checkpoint": damaged_checkpoint,
+    "clock": clock,
+    "store": store,
+}
 REPEATED = {"answers": 30, "counts": 10, "files": 30, "command": 4, "store": 2}  # in each round: they are quick
 
 

@@ -130,8 +130,8 @@ def time_metrics() -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     generator = torch.Generator().manual_seed(0)
     for what, queries, items, k in (
-        ("702 drivers, 77 circuits", 702, 77, 10),
-        ("512 users of Gowalla", 512, 40981, 20),
+        ("702 queries, 77 items", 702, 77, 10),
+        ("512 queries, 40,981 items", 512, 40981, 20),
     ):
         score = torch.rand(queries, items, generator=generator)
         wanted = torch.rand(queries, items, generator=generator) < 10 / items

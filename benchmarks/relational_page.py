@@ -39,7 +39,7 @@ def page() -> str:
     found = records(RESULTS)
     text = TEXT.read_text(encoding="utf-8")
     parts = {"rel-f1": formula_one, "heuristics": heuristics, "lag": lag, "columns": columns, "cost": cost}
-    parts |= {"metrics": metrics, "gowalla": gowalla}
+    parts |= {"color": color, "metrics": metrics, "gowalla": gowalla, "towers": towers}
     for name, table in parts.items():
         text = text.replace(f"<!-- {name} -->", "\n".join(table(found)))
     return text
@@ -89,6 +89,24 @@ def columns(found: dict[str, Any]) -> list[str]:
         cells = [_over_seeds(found, start, "test", metric) for start in starts]
         lines.append(f"| {task}, {name} | {' | '.join(cells)} |")
     return lines
+
+
+def color(found: dict[str, Any]) -> list[str]:
+    """ID-GNN-Full with messages colored alone, and with the update of the root too."""
+    lines = ["| task | part | messages | messages and update |", "| --- | --- | --- | --- |"]
+    for task, (metric, name, _) in TASKS.items():
+        for part in PARTS:
+            starts = [f"rel-f1 {task} full{kind} seed" for kind in (" color message", "")]
+            cells = [_over_seeds(found, start, part, metric) for start in starts]
+            lines.append(f"| {task}, {name} | {part} | {' | '.join(cells)} |")
+    return lines
+
+
+def towers(found: dict[str, Any]) -> list[str]:
+    """The recall of held-out training pairs by which the settings of the two towers were chosen."""
+    tried = found.get("gowalla towers choice", {})
+    lines = ["| two towers | recall@20 of held-out training pairs |", "| --- | --- |"]
+    return lines + [f"| {name} | {values['recall']:.4f} |" for name, values in tried.items()]
 
 
 def metrics(found: dict[str, Any]) -> list[str]:

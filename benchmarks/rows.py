@@ -22,7 +22,6 @@ from idgnn.identity.checks import edges_of
 from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.schedule import Schedule
 from idgnn.identity.second_nodes import SecondNodes
-from idgnn.models.planner import triples_of
 from idgnn.writing import write_text
 
 RECORD = Path(__file__).parent / "results" / "rows.json"
@@ -63,7 +62,7 @@ def measure() -> dict[str, Counts]:
 
 def _triples(data: Data) -> Tensor:
     """Every node under the first color, and each of its neighbors under the second."""
-    return triples_of(SecondNodes("neighbors").read(IndexedGraph(edges_of(data), 2000), None))
+    return SecondNodes("neighbors").read(IndexedGraph(edges_of(data), 2000), None).triples
 
 
 def _count(data: Data, num_layers: int, queries: Tensor | None) -> Counts:

@@ -27,7 +27,6 @@ from idgnn.identity.ego import ego_networks
 from idgnn.identity.schedule import Schedule
 from idgnn.identity.second_nodes import SecondNodes
 from idgnn.identity.two_colors import all_rows
-from idgnn.models.planner import triples_of
 
 CONVS: tuple[ConvName, ...] = ("gcn", "gin", "sage", "gat")
 CONTENDERS: dict[str, dict[str, Any]] = {
@@ -71,14 +70,14 @@ def rows(batch: Any) -> list[Figure]:
     plain = Data(edge_index=batch.edge_index, num_nodes=batch.num_nodes)
     graph = IndexedGraph(batch.edge_index, batch.num_nodes)
     reading = SecondNodes().read(graph, None)
-    copied = ego_networks(plain, LAYERS, triples_of(reading)).node.numel()
+    copied = ego_networks(plain, LAYERS, reading.triples).node.numel()
     cone = all_rows(graph, LAYERS, reading.queries)
     both = int((cone.key // graph.num_nodes >= 2 * graph.num_nodes).sum())
     model = IDGNN(batch.num_features, 8, CLASSES, LAYERS, "gin", colors=2)
     ready = model.prepare(batch.x, batch.edge_index)
     assert isinstance(ready.plan, Schedule)
     computed = sum(round_.num_targets for round_ in ready.plan.rounds)
-    total = identity_cost(plain, LAYERS, triples_of(reading)).rows
+    total = identity_cost(plain, LAYERS, reading.triples).rows
     one = identity_cost(plain, LAYERS).rows
     return [
         Figure("pairs of a node and a neighbor", reading.owner.numel(), "pairs"),
@@ -158,7 +157,7 @@ def growth() -> list[dict[str, Any]]:
         edges = to_undirected(ends[:, ends[0] != ends[1]], num_nodes=2000)
         data = Data(edge_index=edges, num_nodes=2000)
         reading = SecondNodes().read(IndexedGraph(edges, 2000), None)
-        triples, own = triples_of(reading), reading.queries.node
+        triples, own = reading.triples, reading.queries.node
         ego = torch.bincount(_ego_owner(data, layers), minlength=2000)[own].sum()
         rows = {
             "one color": identity_cost(data, layers).rows,

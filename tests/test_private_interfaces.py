@@ -39,6 +39,7 @@ PAGE = (Path(__file__).parents[1] / "docs/architecture.md").read_text()
         "InvertibleModule",
         "get_dict",
         "get_node_offset_dict",
+        "TORCHELASTIC_ERROR_FILE",
     ],
 )
 def test_the_page_names_it(name):

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from idgnn.identity.hetero.graph import HeteroIdentityGraph
     from idgnn.identity.hetero.reach import reachable
     from idgnn.identity.hetero.time import snapshot
-    from idgnn.identity.identity_graph import IdentityGraph, ToIdentityGraph, identity_graph
+    from idgnn.identity.identity_graph import IdentityGraph, identity_graph
+    from idgnn.identity.to_identity_graph import ToIdentityGraph
     from idgnn.identity.walk_counts import walk_counts
     from idgnn.layers.identity_conv import IdentityConv
     from idgnn.models.budget import match_budget
@@ -50,7 +51,7 @@ _MODULE_OF = {
     "RootLoader": "idgnn.training.root_loader",
     "Run": "idgnn.training.trained",
     "TaskSettings": "idgnn.tasks.task_settings",
-    "ToIdentityGraph": "idgnn.identity.identity_graph",
+    "ToIdentityGraph": "idgnn.identity.to_identity_graph",
     "TrainOptions": "idgnn.training.run_settings",
     "choose_settings": "idgnn.training.automatic",
     "cycle_counts": "idgnn.identity.cycle_counts",

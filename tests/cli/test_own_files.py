@@ -12,8 +12,13 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+import torch
+from torch_geometric.data import Data
 
+from idgnn import FileSource, ModelSettings, train
 from idgnn.cli.main import main
+from idgnn.training.run_settings import TrainOptions
+from idgnn.training.trained import Run
 
 IDGNN = [sys.executable, "-c", "from idgnn.cli.main import main; main()"]
 
@@ -268,3 +273,36 @@ def test_a_run_can_be_resumed_from_another_folder(club, monkeypatch):
 
     main([*TRAIN, "--epochs", "1"])
     assert RunFolder(run_folder(club)).settings().data.edges == club / "edges.csv"
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_edges_have_the_directions_of_the_training(club, capsys, directed):
+    main([*TRAIN, "--epochs", "1", "--identity", "none", "--layers", "1", *["--directed"] * directed])
+    folder = run_folder(club)
+    capsys.readouterr()
+    (club / "one.csv").write_text("source,target\na,b\n")
+    (club / "other.csv").write_text("source,target\nb,a\n")
+    (club / "pair.csv").write_text("id,fee\na,10\nb,300\n")
+    for name in ("one", "other"):
+        main(["predict", str(folder), "--edges", f"{name}.csv", "--nodes", "pair.csv", "--output", f"{name}_out.csv"])
+    said = capsys.readouterr().out
+    how = "one direction, as in training (--directed)" if directed else "both directions, as in training"
+    assert said.count(f"Edges are read in {how}.\n") == 2
+    one, other = ([row["probability_Officer"] for row in rows(club / f"{name}_out.csv")] for name in ("one", "other"))
+    assert (one != other) == directed
+
+    source = FileSource(club / "one.csv", club / "pair.csv", directed=True)
+    if directed:
+        expected = [row["class"] for row in rows(club / "one_out.csv")]
+        assert Run.load(folder).predict(source, device="cpu")["class"] == expected
+    else:
+        with pytest.raises(ValueError, match="said to be directed, but the network was trained on edges in both"):
+            Run.load(folder).predict(source, device="cpu")
+
+
+def test_files_for_a_run_without_files_are_read_in_both_directions(club, capsys):
+    edges = torch.stack([torch.arange(29), torch.arange(1, 30)])
+    path = Data(x=torch.ones(30, 1), edge_index=edges, y=torch.arange(30) % 3)
+    train(path, "node-classification", model=ModelSettings(width=8), training=TrainOptions(epochs=1), folder=club / "r")
+    main(["embed", "r", *FILES[:2]])
+    assert "Edges are read in both directions: the run was not trained on files" in capsys.readouterr().out

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,60 +11,12 @@ import pytest
 from idgnn.cli import tables
 from idgnn.cli.main import main
 from idgnn.training.relational_runs import load_run, predictions
-
-SCHEMA = """
-[users]
-key = "id"
-[items]
-key = "id"
-[visits]
-key = ""
-foreign = { user = "users", item = "items" }
-time = "day"
-"""
-TASKS = """
-[next]
-kind = "recommendation"
-entity = "user"
-entity_table = "users"
-item_table = "items"
-time = "day"
-target = "items"
-train = "train.csv"
-valid = "valid.csv"
-test = "test.csv"
-k = 2
-
-[count]
-kind = "entity-regression"
-entity = "user"
-entity_table = "users"
-time = "day"
-target = "visits"
-train = "count_train.csv"
-valid = "count_valid.csv"
-"""
+from tests.cli.small_tables import SCHEMA, TASKS, run_of, train, write_tables
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Six users; each visits two of six items every year."""
-    users, items = [f"u{i}" for i in range(6)], [f"i{i}" for i in range(6)]
-    favorites = {user: [items[i], items[(i + 2) % 6]] for i, user in enumerate(users)}
-    (tmp_path / "users.csv").write_text("id,remark\n" + "".join(f"{user},text of {user}\n" for user in users))
-    (tmp_path / "items.csv").write_text("id\n" + "".join(f"{item}\n" for item in items))
-    visits = [f"{u},{i},200{y}-06-01\n" for y in range(5) for u in users for i in favorites[u]]
-    (tmp_path / "visits.csv").write_text("user,item,day\n" + "".join(visits))
-    for part, years in (("train", (1, 2)), ("valid", (3,)), ("test", (4,))):
-        rows = [[f"200{y}-01-01", u, json.dumps(favorites[u])] for y in years for u in users]
-        with (tmp_path / f"{part}.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([["day", "user", "items"], *rows])
-        if part != "test":
-            text = "".join(f"200{y}-01-01,{u},{2 * y}\n" for y in years for u in users)
-            (tmp_path / f"count_{part}.csv").write_text("day,user,visits\n" + text)
-    (tmp_path / "schema.toml").write_text(SCHEMA)
-    (tmp_path / "tasks.toml").write_text(TASKS)
-    return tmp_path
+    return write_tables(tmp_path)
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -71,20 +24,10 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def run_of(folder: Path) -> Path:
-    [run] = (folder / "runs").iterdir()
-    return run
-
-
-def train(folder: Path, *more: str) -> None:
-    options = ["--layers", "2", "--width", "8", "--epochs", "3", "--runs", str(folder / "runs")]
-    main(["train", "--tables", str(folder), *options, *more])
-
-
 def test_train_predict_and_embed_a_recommendation(folder, capsys):
     train(folder, "--task", "recommendation", "--epochs", "30", "--lr", "0.03")
     out = capsys.readouterr().out
-    assert "Text is left out: remark of users." in out
+    assert "Columns of text or without values are left out: remark of users." in out
     assert "most used, 5 years" in out and "past visits, 5 years" in out
     record = json.loads((run_of(folder) / "relational.json").read_text())
     assert record["metrics"]["test"]["map"] > record["heuristics"]["test"]["most used, 1 year"]["map"]
@@ -102,6 +45,15 @@ def test_train_predict_and_embed_a_recommendation(folder, capsys):
     assert float(rows[0]["score"]) >= float(rows[1]["score"])
     main(["embed", str(run_of(folder)), *given, "--output", str(folder / "h.csv")])
     assert [len(row) for row in rows_of(folder / "h.csv")] == [2 + 8] * 2
+
+
+@pytest.mark.parametrize("color", ["message", "message+update"])
+def test_the_color_of_a_run_is_kept_with_it(folder, color):
+    train(folder, "--task", "entity-regression", "--epochs", "1", "--color", color)
+    run = load_run(run_of(folder))
+    assert run.record["settings"]["color"] == run.model.settings["color"] == color
+    updates = [name for name in run.model.state_dict() if name.endswith("update_colored")]
+    assert len(updates) == (2 if color == "message+update" else 0)
 
 
 def test_train_and_predict_a_number(folder, capsys):
@@ -132,6 +84,9 @@ def test_a_stopped_run_is_resumed(folder, capsys, monkeypatch):
     with pytest.raises(ValueError, match="not finished"):
         load_run(run)
     capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(["predict", str(run), "--tables", str(folder), "--queries", str(folder / "ask.csv")])
+    assert "is not finished. Go on with it: idgnn train --resume" in capsys.readouterr().err
     main(["train", "--resume", str(run)])
     out = capsys.readouterr().out
     assert "epoch 3" in out and "epoch 1 " not in out
@@ -214,6 +169,77 @@ def test_inspect_prints_schema_reach_and_cost(folder, capsys):
     assert "Cost of ID-GNN-Full" in out
 
 
+def test_inspect_takes_tables_with_times_and_tables_without_foreign_keys(folder, capsys):
+    (folder / "users.csv").write_text("id,since\nu0,2000-01-01\n" + "".join(f"u{i},2001-01-01\n" for i in range(1, 6)))
+    (folder / "extra.csv").write_text("name,size\n")
+    schema = SCHEMA.replace('[users]\nkey = "id"', '[users]\nkey = "id"\ntime = "since"')
+    (folder / "schema.toml").write_text(schema + '[extra]\nkey = "name"\n')
+    main(["inspect", "--tables", str(folder)])
+    out = capsys.readouterr().out
+    costs = out[out.index("Cost of ID-GNN-Full") :]
+    assert "users" in costs and "items" in costs and "visits" not in costs
+    assert "No foreign key starts or ends at table 'extra'" in out
+
+
+def test_an_empty_part_gets_a_sentence(folder, capsys):
+    (folder / "valid.csv").write_text("day,user,items\n")
+    with pytest.raises(SystemExit):
+        train(folder, "--task", "recommendation")
+    assert "the part 'valid' has no queries" in capsys.readouterr().err
+    (folder / "valid.csv").write_text("day,user,items\n2003-01-01,u1,[]\n")
+    with pytest.raises(SystemExit):
+        train(folder, "--task", "recommendation")
+    assert "no query of the part 'valid' has a relevant item" in capsys.readouterr().err
+
+
+def test_tables_without_any_use_of_an_item(folder, capsys):
+    (folder / "visits.csv").write_text("user,item,day\n")
+    train(folder, "--task", "recommendation", "--epochs", "1")
+    assert "past visits, all years" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("identity", ["full", "fast", "none"])
+def test_entities_and_items_with_times_keep_their_numbers(folder, identity, capsys):
+    """The first user and the first item come last: others keep their answers, an item is ranked once it is there."""
+    since = ["2003-06-01", *["1999-01-01"] * 5]
+    for name, letter in (("users", "u"), ("items", "i")):
+        rows = [f"{letter}{i},{time}\n" for i, time in enumerate(since)]
+        (folder / f"{name}.csv").write_text("id,since\n" + "".join(rows))
+    timed = SCHEMA.replace('key = "id"', 'key = "id"\ntime = "since"')
+    (folder / "schema.toml").write_text(timed)
+    for path in folder.glob("*.csv"):
+        if path.name not in ("users.csv", "items.csv"):  # nothing happens to the two before they are there
+            lines = [line for line in path.read_text().splitlines() if "u0" not in line]
+            path.write_text("\n".join(line for line in lines if "visits" not in path.name or "i0" not in line) + "\n")
+    train(folder, "--task", "recommendation", "--identity", identity, "--window-years", "2")
+    run = load_run(run_of(folder))
+    (folder / "ask.csv").write_text("user,day\nu3,2003-01-01\nu3,2004-01-01\nu1,2003-01-01\n")
+    with_all = predictions(replace(run, task=replace(run.task, k=9)), folder, folder / "ask.csv")
+    listed = {(user, day): [] for user, day in zip(with_all["user"], with_all["day"], strict=True)}
+    for user, day, item, score in zip(*(with_all[name] for name in ("user", "day", "items", "score")), strict=True):
+        listed[user, day].append((item, score))
+    assert [len(found) for found in listed.values()] == [5, 6, 5]
+    assert "i0" not in {item for item, _ in listed["u3", "2003-01-01"]}
+
+    for name in ("users", "items"):  # the same tables without the two that come later
+        lines = (folder / f"{name}.csv").read_text().splitlines()
+        (folder / f"{name}.csv").write_text("\n".join([lines[0], *lines[2:]]) + "\n")
+    (folder / "ask.csv").write_text("user,day\nu3,2003-01-01\n")
+    alone = predictions(replace(run, task=replace(run.task, k=9)), folder, folder / "ask.csv")
+    scores = dict(zip(alone["items"], alone["score"], strict=True))
+    assert scores == pytest.approx(dict(listed["u3", "2003-01-01"]), abs=1e-5)
+
+
+def test_a_query_before_its_entity_is_a_bad_row(folder, capsys):
+    rows = "".join(f"u{i},200{i}-02-03\n" for i in range(6))
+    (folder / "users.csv").write_text("id,since\n" + rows)
+    (folder / "schema.toml").write_text(SCHEMA.replace('[users]\nkey = "id"', '[users]\nkey = "id"\ntime = "since"'))
+    with pytest.raises(SystemExit):
+        train(folder, "--task", "entity-regression")
+    message = "count_train.csv:3: asks about 'u1' at 2001-01-01, but its row of table 'users' is of 2001-02-03"
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -224,7 +250,11 @@ def test_inspect_prints_schema_reach_and_cost(folder, capsys):
         (["--task", "node-classification"], "--tables is for the tasks"),
         (["ENZYMES", "--task", "recommendation"], "beside a dataset"),
         (["--task", "recommendation", "--class-weights", "balanced"], "--class-weights has no effect with --tables"),
-        (["--task", "recommendation", "--conv", "gin", "--batch-size", "4"], "--conv, --batch-size has no effect"),
+        (["--task", "recommendation", "--conv", "gin", "--batch-size", "4"], "--conv, --batch-size have no effect"),
+        (["--task", "recommendation", "--features", "degree"], "--features has no effect with --tables, which takes"),
+        (["--task", "recommendation", "--conv", "gin"], "--window-years, --columns. Leave it out."),
+        (["--task", "recommendation", "--label", "y"], "beside a dataset or files of graphs"),
+        (["--task", "recommendation", "--identity", "fast", "--color", "message"], "--color has no effect without"),
         (["--task", "recommendation", "--window-years", "-1"], "window_years is -1.0, expected more than 0 years"),
     ],
 )

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from idgnn import identity_graph
 from idgnn.identity.adjacency import IndexedGraph
-from idgnn.identity.cone import ConeTable
+from idgnn.identity.cone_table import ConeTable
 from idgnn.identity.queries import as_queries
 from idgnn.identity.row_graph import RowGraph, trimmed, whole
 from idgnn.identity.schedule import HUB, Schedule

@@ -57,6 +57,9 @@ def copy_of_graph(model: HeteroIDGNN, data: HeteroData, root: str, colored: Tens
         after = {}
         for number, kind in enumerate(kinds):
             out = h[kind] @ layer.weight_self[number].t() + total[kind] + layer.bias[number]
+            if layer.update_colored is not None:
+                own = h[kind] @ layer.update_colored[layer.update_place[number]].t()
+                out = torch.where(marks[kind][:, None], out + own, out)
             out = layer_norm(out, (WIDTH,), layer.scale[number], layer.shift[number]).relu()
             after[kind] = out + h[kind] if layer.residual else out
         h = after
@@ -145,6 +148,7 @@ def network(data: HeteroData, num_layers: int, draw, kinds=KINDS) -> HeteroIDGNN
         hidden_channels=WIDTH,
         out_channels=2,
         num_layers=num_layers,
+        color=draw(st.sampled_from(["message", "message+update"])),
         residual=draw(st.booleans()),
         num_embeddings=sizes,
         **chosen,
@@ -209,6 +213,9 @@ def test_equal_weights_give_back_the_plain_network(data, graph, num_layers):
     plain = HeteroIDGNN.for_data(graph, replace(model.config, identity="none")).double()
     state = model.state_dict()
     for name in [name for name in state if "colored" in name]:
+        if "update" in name:
+            state[name].zero_()
+            continue
         twin = name.replace("_colored", "")
         if twin in state:
             state[name].copy_(state[twin])

@@ -264,7 +264,7 @@ def test_an_error_is_not_blamed_on_weights_that_happen_to_have_as_many_rows() ->
 def test_bad_arguments() -> None:
     x, model = features(), identity_aware(pyg.GCN(4, 8, 2))
     graph = identity_graph(Data(x=x, edge_index=EDGES), num_layers=1)
-    with pytest.raises(ValueError, match="built for 1 layers"):
+    with pytest.raises(ValueError, match="built for 1 rounds"):
         model(x, EDGES, graph=graph)
     with pytest.raises(ValueError, match="built from 7 nodes and 14 edges"):
         model(x, EDGES[:, :5], graph=graph)

@@ -214,6 +214,10 @@ def test_bad_input_is_refused() -> None:
     for model in (IDGNN(4, 8, 2), identity_aware(GIN(4, 8, 3))):
         with pytest.raises(ValueError, match="two colors, but the model has one"):
             model(x, EDGES, graph=graph)
+    one = identity_graph(Data(x=x, edge_index=EDGES), 3)
+    for model in (IDGNN(4, 8, 2, colors=2), identity_aware(GIN(4, 8, 3), colors=2)):
+        with pytest.raises(ValueError, match=r"one color, but the model has two.*ToIdentityGraph\(3, colors=2"):
+            model(x, EDGES, graph=one)
     with pytest.raises(ValueError, match=r"names color 2, expected 0 for none up to 1.*colors=2"):
         IdentityConv("gcn", 4, 8)(x, EDGES, colored=torch.full((NUM_NODES,), 2))
     with pytest.raises(ValueError, match="two colors are given to a module with one"):

@@ -167,3 +167,41 @@ def test_a_column_that_is_one_everywhere_is_a_feature(tmp_path):
     assert run.features.kind == "constant" and len(run.predict(source)["node"]) == 10
     ignored = train(FileSource(edges, nodes, label="y", ignore=("kind",)), settings, **QUICK)
     assert ignored.features.kind == "onehot"
+
+
+@pytest.mark.parametrize("kind", ["onehot", "embedding"])
+def test_nodes_are_known_by_their_names_in_any_order(tmp_path, kind):
+    rng, names = np.random.default_rng(0), [f"node {(7 * v) % 20}" for v in range(20)]  # not in alphabetical order
+    edges = [f"{names[a]},{names[b]}" for a, b in nx.connected_caveman_graph(5, 4).edges]
+
+    def written(folder: str, nodes: list[str], edges: list[str]) -> FileSource:
+        text = "".join(f"{node},{names.index(node) // 4 % 2}\n" for node in nodes)
+        node_file = write(tmp_path / folder / "nodes.csv", "id,y\n" + text)
+        edge_file = write(tmp_path / folder / "edges.csv", "source,target\n" + "\n".join(edges))
+        return FileSource(edge_file, node_file, label="y")
+
+    def shuffled(given: list[str]) -> list[str]:
+        return [given[i] for i in rng.permutation(len(given))]
+
+    ours = written("ours", names, edges)
+    run = train(ours, TaskSettings(name="node-classification", features=kind), **QUICK, folder=tmp_path / "run")
+    again = Run.load(tmp_path / "run")
+    expected, found = again.predict(ours), again.predict(written("shuffled", shuffled(names), shuffled(edges)))
+    assert found["node"] != expected["node"]
+    by_name = dict(zip(found["node"], found["probability_1"], strict=True))
+    assert [by_name[node] for node in expected["node"]] == pytest.approx(expected["probability_1"], abs=1e-6)
+    assert len(set(expected["probability_1"])) > 10  # nodes have weights of their own
+    few = [edge for edge in edges if "node 3" not in edge.split(",")]
+    fewer = written("fewer", [node for node in names if node != "node 3"], few)
+    with pytest.raises(ValueError, match=f"trained with --features {kind}.*was given other nodes"):
+        again.predict(fewer)
+    assert run.predict(written("other edges", names, few))["node"] == expected["node"]
+
+
+def test_nodes_without_names_of_their_own_are_known_by_their_edges():
+    data, settings = data_of(awkward()), TaskSettings(name="node-classification", features="onehot")
+    data.node_name = ["same"] * 20
+    run = train(data, settings, **QUICK)
+    assert len(run.predict(data)["node"]) == 20
+    with pytest.raises(ValueError, match="other nodes, or nodes without names in another order"):
+        run.predict(Data(edge_index=19 - data.edge_index, num_nodes=20, node_name=data.node_name))

@@ -1,3 +1,6 @@
+from itertools import combinations
+
+import pytest
 import torch
 
 from idgnn.graphs.relational.interactions import Interactions, read_interactions
@@ -7,6 +10,7 @@ from idgnn.training.collaborative import (
     LightGCN,
     TowerSettings,
     WalkSettings,
+    log_chance,
     measure_all,
     most_popular,
     rank_all,
@@ -113,3 +117,12 @@ def test_bad_lines_are_listed(tmp_path):
         ("train.txt", 3),
         ("test.txt", 2),
     ]
+
+
+def test_the_chance_of_an_item_is_counted_over_all_batches():
+    items = [0, 0, 0, 1, 2, 2, 3]  # of seven pairs
+    count = torch.bincount(torch.tensor(items))
+    for size in range(1, 8):
+        batches = list(combinations(range(7), size))
+        expected = [sum(any(items[i] == item for i in batch) for batch in batches) / len(batches) for item in range(4)]
+        assert log_chance(count, 7, size).exp().tolist() == pytest.approx(expected, abs=1e-6)

@@ -2,12 +2,15 @@
 
 import copy
 import os
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
+from torch import nn
 from torch_geometric.data import Data
 
+from idgnn.experiments.copy_sum import ExpressivePredictor
 from idgnn.models.predictor import Predictor, make_predictor
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.query_set import QuerySet, stack
@@ -55,6 +58,11 @@ def network(part: QuerySet, conv: str, identity: str, **options) -> Predictor:
     )
     model = make_predictor(settings, part.level, 2, 3, 3, symmetric=part.level == "pair")
     return model.to(part.x.device, part.x.dtype).train()
+
+
+def prepares(model: nn.Module) -> nn.Module:
+    """What prepares batches for a network."""
+    return model if isinstance(model, Predictor) else model.encoder
 
 
 def padding_of(batches: Batches, batch_size: int) -> PaddedBatches:
@@ -118,15 +126,37 @@ def test_padding_changes_nothing_with_two_colors(conv, pool, asked, device):
     check_padding(asked, torch.float64, 1e-12, device, conv, "full", colors=2, pool=pool, with_self=pool == "mean")
 
 
-def check_padding(asked: str, dtype: torch.dtype, tolerance: float, device: str, conv: str, identity: str, **options):
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("asked", ["node", "graph"])
+@pytest.mark.parametrize(("identity", "colors"), [("none", 1), ("fast", 1), ("full", 1), ("full", 2)])
+def test_padding_changes_nothing_in_networks_of_the_expressiveness_table(identity, colors, asked, device):
+    def expressive(part: QuerySet, conv: str, identity: str, **options) -> ExpressivePredictor:
+        encoder = network(part, conv, identity, **options).settings["encoder"]
+        return ExpressivePredictor(part.level, 3, encoder, copy=False).to(part.x.device, part.x.dtype).train()
+
+    check_padding(asked, torch.float64, 1e-12, device, "gin", identity, make=expressive, colors=colors)
+
+
+def check_padding(
+    asked: str,
+    dtype: torch.dtype,
+    tolerance: float,
+    device: str,
+    conv: str,
+    identity: str,
+    make: Callable[..., nn.Module] = network,
+    **options,
+):
     part = part_of(asked, dtype, device)
-    start = network(part, conv, identity, **options)
-    batches = Batches(part, start)
+    start = make(part, conv, identity, **options)
+    batches = Batches(part, prepares(start))
     padded, cache = padding_of(batches, len(EDGES)), None if device == "cpu" else CudaGraphCache()
     padded_at, recorded = 0, {}
     model = copy.deepcopy(start)
     exact_start = copy.deepcopy(start).double()
-    exact_batches = batches if dtype == torch.float64 else Batches(part_of(asked, torch.float64, device), exact_start)
+    exact_batches = (
+        batches if dtype == torch.float64 else Batches(part_of(asked, torch.float64, device), prepares(exact_start))
+    )
     for ids in BATCHES if dtype == torch.float64 else BATCHES[:2]:
         graphs = torch.tensor(ids)
         size = padded.size(graphs)

@@ -72,6 +72,14 @@ def test_a_training_has_the_same_curve(task, identity, device):
     assert_same_curves(replayed, plain, TOLERANCE.get(task, 1e-7 if device == "cpu" else 1e-6))
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_epochs_with_fixed_statistics_are_replayed_too(device):
+    problem = in_float64(problem_for("node-clustering"))
+    options = replace(QUICK, epochs=6, batch_size=5, freeze_batchnorm=0.5)
+    replayed, plain = pair_of_trainers(problem, options, device, SMALL)
+    assert_same_curves(replayed, plain, 1e-7 if device == "cpu" else 1e-6)
+
+
 @pytest.mark.parametrize("task", LEVELS)
 def test_no_batch_is_run_as_it_is(task, monkeypatch):
     """All steps, statistics and predictions are replayed, and few sizes serve all of them."""

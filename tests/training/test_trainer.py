@@ -301,6 +301,38 @@ def test_batchnorm_is_reestimated_before_each_evaluation(conv):
     assert encoder.norms[0].module.momentum == 0.1
 
 
+def test_statistics_of_batchnorm_are_fixed_in_the_last_epochs():
+    """The mean over the batches after the last epoch in which they are not; weights change in all."""
+    problem = problem_for("node-clustering")
+    trainer = trainer_for(problem, replace(QUICK, epochs=5, freeze_batchnorm=0.4, eval_every=5))
+    without = trainer_for(problem, replace(QUICK, epochs=5, eval_every=5))
+    for _ in range(3):
+        assert trainer.train_epoch().loss == without.train_epoch().loss
+    norm, weight = trainer.model.encoder.norms[1].module, trainer.model.encoder.lin_in.weight
+    kept, before = {name: value.clone() for name, value in norm.named_buffers()}, weight.clone()
+    seen = []
+    handle = norm.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].mean(0)))
+    batches = trainer._training_batches()
+    trainer.model.eval()
+    trainer.model.encoder.norms.train()
+    with torch.no_grad():
+        for batch in batches.each(torch.arange(batches.num_items).split(QUICK.batch_size)):
+            trainer.model(batch.ready, batch.graph, batch.num_graphs)
+    handle.remove()
+    torch.testing.assert_close(kept["running_mean"], torch.stack(seen).mean(0))
+    norm.load_state_dict(kept, strict=False)
+    for _ in range(2):
+        trainer.train_epoch()
+    assert all(torch.equal(value, kept[name]) for name, value in norm.named_buffers())
+    assert not torch.equal(weight, before)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, float("nan"), "half"])
+def test_a_share_of_epochs_with_fixed_statistics_is_below_1(share):
+    with pytest.raises(ValueError, match="freeze_batchnorm is"):
+        TrainOptions(freeze_batchnorm=share)
+
+
 @pytest.mark.parametrize("query_batch_size", [None, 16])
 def test_batches_are_prepared_once_while_the_queries_stay_the_same(query_batch_size):
     trainer = trainer_for(problem_for("node-clustering"), replace(QUICK, query_batch_size=query_batch_size))

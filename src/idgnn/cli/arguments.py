@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import tyro
 from tyro.constructors import PrimitiveConstructorSpec
@@ -41,9 +41,31 @@ Tables = Annotated[
 Output = Annotated[Path, tyro.conf.arg(metavar="FILE", aliases=["-o"])]
 
 
+def changed(given: Any, *, without: tuple[str, ...] = ()) -> list[str]:
+    """The options among the fields of a dataclass that are not at their defaults, except some: `--window-years`."""
+    return [
+        f"--{each.name.replace('_', '-')}"
+        for each in fields(given)
+        if each.name not in without and getattr(given, each.name) != default_of(each)
+    ]
+
+
+def default_of(field: Field[Any]) -> Any:
+    """The default of a field, whichever way it is given."""
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def check_unused(options: list[str], condition: str) -> None:
+    """Refuses options that have no effect: a result would look as if they mattered."""
+    if options:
+        has, those = ("has", "it") if len(options) == 1 else ("have", "them")
+        raise ValueError(f"{', '.join(options)} {has} no effect {condition}. Leave {those} out.")
+
+
 @dataclass(frozen=True)
 class NewFiles:
-    """Your own graphs, in place of a dataset by name; columns are read as for training."""
+    """Your own graphs, in place of a dataset by name; columns are read as for training, and edges have one direction
+    if the run was trained with --directed."""
 
     edges: File = None
     """A table of edges (CSV, TSV, text, MatrixMarket, Parquet; compressed by gzip or not), a GraphML or GML file, or a
@@ -66,9 +88,16 @@ class NewFiles:
                 "FILE."
             )
         if dataset is not None:
+            check_unused(changed(self), f"with a dataset by name ({dataset}): files have options of their own")
             return dataset
         # The fields of this class, and of its subclass, are called as those of FileSource.
         return FileSource(**{each.name: getattr(self, each.name) for each in fields(self)})
+
+
+def check_no_graphs(dataset: str | None, files: NewFiles) -> None:
+    """Refuses graphs beside tables."""
+    if dataset is not None or changed(files):
+        raise ValueError("--tables was given beside a dataset or files of graphs. Leave one of them out.")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import tyro
 
-from idgnn.cli.arguments import File, Name, OwnFiles, read
+from idgnn.cli.arguments import File, Name, OwnFiles, check_no_graphs, read
 from idgnn.cli.pairs import expected_names, graph_places, node_places
 from idgnn.cli.tables import SchemaPicture, TableFiles, inspect_tables
 
@@ -52,16 +52,20 @@ class Inspect:
         from idgnn.identity.adjacency import IndexedGraph
         from idgnn.tasks.query_set import stack
 
-        if self.picture is None and (self.graph is not None or self.node is not None):
-            raise ValueError("--graph and --node are for a picture. Add --picture FILE.png, or leave them out.")
+        if self.picture is None and (self.graph, self.node, self.layers) != (None, None, Inspect.layers):
+            raise ValueError(
+                "--graph, --node and --layers are for a picture. Add --picture FILE.png, or leave them out."
+            )
         if not self.seconds >= 0:
             raise ValueError(f"--seconds is {self.seconds:g}, expected 0 or more.")
         if self.table_files.tables is not None:
             if self.graph is not None:
                 raise ValueError("--graph is for graphs; tables are one. Leave it out.")
+            check_no_graphs(self.dataset, self.files)
             picture = None if self.picture is None else SchemaPicture(self.picture, self.node, self.layers)
             inspect_tables(self.table_files, self.seconds, picture)
             return
+        self.table_files.check_unused()
         dataset = read(self.files.source(self.dataset))
         if self.picture is not None:  # first: its errors appear at once, and counting takes longer
             self._draw(dataset.graphs, self.picture)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import NoneType
-from typing import Annotated, Any, NoReturn, Union, get_args
+from typing import Annotated, Any, Union, get_args
 
 import tyro
 from tyro.constructors import (
@@ -25,6 +25,7 @@ from tyro.constructors import (
 from idgnn.cli.counts import Counts
 from idgnn.cli.data import DataVerb
 from idgnn.cli.env import Env
+from idgnn.cli.failure import fail, message_of, printed_once
 from idgnn.cli.inspect import Inspect
 from idgnn.cli.predict import Embed, Predict
 from idgnn.cli.report import Report
@@ -52,7 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with _warnings_as_notes(), _terminated_as_interrupted():
-            _parse(given)()
+            with printed_once():
+                verb = _parse(given)
+            verb()
     except _Terminated:
         sys.exit(143)
     except KeyboardInterrupt:
@@ -60,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of our output, such as head, has closed it
         sys.exit(0)
     except (ValueError, OSError) as error:
-        _fail(_message(error))
+        fail(message_of(error))
 
 
 class _Terminated(KeyboardInterrupt):
@@ -117,7 +120,7 @@ def _parse(given: list[str]) -> Callable[[], None]:
     if given and not given[0].startswith("-"):
         close = difflib.get_close_matches(given[0], _VERBS, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"The verbs are {', '.join(_VERBS)}."
-        _fail(f"there is no verb {given[0]!r}. {hint} See idgnn --help.")
+        fail(f"there is no verb {given[0]!r}. {hint} See idgnn --help.")
     verbs: Any = Union[tuple(Annotated[kind, tyro.conf.subcommand(name)] for name, kind in _VERBS.items())]  # noqa: UP007
     return tyro.cli(verbs, prog="idgnn", description=_DESCRIPTION, args=given or ["--help"], registry=registry)
 
@@ -165,15 +168,3 @@ def _number_rule(info: PrimitiveTypeInfo) -> _Spec | None:
         is_instance=lambda value: isinstance(value, kind | int),
         str_from_instance=lambda value: [str(value)],
     )
-
-
-def _message(error: ValueError | OSError) -> str:
-    """The text of an error; that of the operating system without its number."""
-    if not isinstance(error, OSError) or error.strerror is None:
-        return str(error)
-    return f"{f'{error.filename} cannot be used: ' if error.filename else ''}{error.strerror.lower()}."
-
-
-def _fail(message: str) -> NoReturn:
-    print(f"idgnn: {message}", file=sys.stderr)
-    sys.exit(2)

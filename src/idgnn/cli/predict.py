@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from idgnn.cli.arguments import File, Memory, Name, NewFiles, Output, read
+from idgnn.cli.arguments import File, Memory, Name, NewFiles, Output, changed, check_no_graphs, check_unused, read
 from idgnn.cli.tables import Folder
 
 if TYPE_CHECKING:
@@ -46,23 +46,30 @@ class NewGraphs:
 
     def on_tables(self) -> tuple[SavedRun, Path, Path] | None:
         """The run, the tables and the queries, if it is a run on tables."""
-        from idgnn.training.relational_runs import is_relational, load_run
+        from idgnn.training.relational_runs import is_begun, is_relational, load_run
 
-        if not is_relational(self.run):
+        if not is_relational(self.run) and not is_begun(self.run):
             if self.tables is not None:
                 raise ValueError(f"{self.run} was not trained on tables. Give graphs in place of --tables.")
+            if self.queries is not None:
+                raise ValueError(f"{self.run} was not trained on tables, and --queries is for those. Leave it out.")
             return None
         if self.tables is None or self.queries is None:
             raise ValueError(f"{self.run} was trained on tables. Add --tables FOLDER and --queries FILE.")
+        check_no_graphs(self.dataset, self.files)
+        used = ("run", "dataset", "files", "tables", "queries", "device", "output")
+        check_unused(changed(self, without=used), "on a run that was trained on tables")
         return load_run(self.run), self.tables, self.queries
 
-    def load(self) -> tuple[Run, list[Data], list[Tensor] | None]:
-        """The run, the graphs, and for each of them the pairs that are queried."""
+    def load(self, say: bool = True) -> tuple[Run, list[Data], list[Tensor] | None]:
+        """The run, the graphs, and for each of them the pairs that are queried; `say` prints how files are read."""
         from idgnn.cli.pairs import read_pairs
         from idgnn.training.trained import Run
 
         run = Run.load(self.run)
         graphs = read(self.files.source(self.dataset), run.schema).graphs
+        if say and self.files.edges is not None:
+            print(_directions(run))
         if self.pairs is None:
             return run, graphs, None
         # The table has sources and targets; the network expects the node that is read, then the one that is colored.
@@ -140,7 +147,7 @@ class Embed(NewGraphs):
             if not processes.first:
                 warnings.simplefilter("ignore")  # the first process shows them
             with processes.one_before_others():  # one process downloads and caches for all
-                run, graphs, pairs = self.load()
+                run, graphs, pairs = self.load(say=processes.first)
             partial = self.output.with_name(f".{self.output.name}.partial")
             try:
                 queries, embedding = run.embed(
@@ -170,3 +177,14 @@ class Embed(NewGraphs):
             numbers = {f"e{i}": column.tolist() for i, column in enumerate(embedding.unbind(1))}
         write_table({**queries, **numbers}, self.output)
         print(f"{embedding.size(0):,} embeddings of width {embedding.size(1)}: {self.output}")
+
+
+def _directions(run: Run) -> str:
+    """Which directions the edges of files have: those that they had in the training of the run."""
+    if run.schema is None:
+        return (
+            "Edges are read in both directions: the run was not trained on files, which would say otherwise. Edges of "
+            "one direction are read in Python: run.predict(idgnn.FileSource(..., directed=True))."
+        )
+    how = "one direction, as in training (--directed)" if run.schema.directed else "both directions, as in training"
+    return f"Edges are read in {how}."

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from idgnn.choices import ColumnEncoding, RelationalKind
-from idgnn.cli.arguments import File, Name
+from idgnn.cli.arguments import File, Name, changed, check_unused
 
 if TYPE_CHECKING:
     from torch_geometric.data import HeteroData
 
     from idgnn.graphs.relational.tables import KeyedTable
+    from idgnn.tasks.relational import RelationalProblem
     from idgnn.training.relational import RelationalSettings
     from idgnn.training.relational_runs import TableRun
 
@@ -30,6 +31,11 @@ class TableFiles:
     """A folder of tables, with schema.toml and tasks.toml (docs/relational.md)."""
     schema: File = None
     """The schema, if it is not schema.toml in the folder."""
+
+    def check_unused(self) -> None:
+        """Refuses options that say how tables are read, if there are none."""
+        if self.tables is None:
+            check_unused(changed(self), "without --tables FOLDER")
 
     @property
     def schema_file(self) -> Path:
@@ -85,9 +91,10 @@ def _train(runs: Sequence[TableRun], folders: Sequence[Path]) -> None:
     from rich.console import Console
 
     source, task = runs[0].read()
+    _check_effect(runs[0], source.problem)
     console = Console()
     for table, columns in source.text_columns.items():
-        console.print(f"Text is left out: {', '.join(columns)} of {table}.", highlight=False, soft_wrap=True)
+        console.print(_left_out(table, columns), highlight=False, soft_wrap=True)
     metrics: dict[str, dict[str, dict[str, float]]] = {}
     for run, folder in zip(runs, folders, strict=True):
         done = run.train(folder, source, task, lambda epoch: console.print(_line(epoch), highlight=False))
@@ -95,6 +102,16 @@ def _train(runs: Sequence[TableRun], folders: Sequence[Path]) -> None:
     _show(console, source.problem, metrics, runs[0].task)
     for folder in folders:
         console.print(f"The run: {folder}", highlight=False, soft_wrap=True)
+
+
+def _check_effect(run: TableRun, problem: RelationalProblem) -> None:
+    """Refuses options that have no effect on these tables."""
+    from idgnn.graphs.relational.graph import last_time
+
+    if run.settings.window_years is not None and last_time(problem.graph) is None:
+        check_unused(["--window-years"], "on tables without times (time = ... in schema.toml)")
+    if problem.columns is not None and all(code.kind == "text" for codes in problem.columns.values() for code in codes):
+        check_unused(["--columns"], "on tables that have no columns but keys, times and text")
 
 
 @dataclass(frozen=True)
@@ -134,12 +151,16 @@ def inspect_tables(files: TableFiles, seconds: float, picture: SchemaPicture | N
         shown.add_row(name, f"{len(table):,}", *span, features, refers)
     console.print(shown)
     for name, columns in left_out(codes).items():
-        console.print(f"Text is left out: {', '.join(columns)} of {name}.", highlight=False, soft_wrap=True)
+        console.print(_left_out(name, columns), highlight=False, soft_wrap=True)
     reach = Table("colored", *tables, title="Layers that a color needs from a table (row) to another (column)")
     for name, row in needed.items():
         reach.add_row(name, *(str(row[other]) if other in row else "–" for other in tables))
     console.print(reach)
-    console.print(_cost_table(graph, seconds))
+    console.print(_cost_table(graph, _entities(tables), seconds))
+    for name in tables:
+        if not needed[name]:
+            sentence = f"No foreign key starts or ends at table {name!r}: its rows are seen by no others."
+            console.print(sentence, highlight=False, soft_wrap=True)
     if picture is not None:
         console.print(f"The picture: {picture.path}", highlight=False, soft_wrap=True)
 
@@ -166,7 +187,18 @@ def layers_needed(graph: HeteroData) -> dict[str, dict[str, int]]:
     return found
 
 
-def _cost_table(graph: HeteroData, seconds: float) -> Any:
+def _left_out(table: str, columns: Sequence[str]) -> str:
+    return f"Columns of text or without values are left out: {', '.join(columns)} of {table}."
+
+
+def _entities(tables: dict[str, KeyedTable]) -> list[str]:
+    """The tables that are asked about: those that foreign keys refer to, and those without times; others are events."""
+    foreign = {name: set(table.schema.foreign.values()) for name, table in tables.items()}
+    referred = set().union(*foreign.values())
+    return [name for name, table in tables.items() if name in referred or (foreign[name] and table.time is None)]
+
+
+def _cost_table(graph: HeteroData, kinds: Sequence[str], seconds: float) -> Any:
     """Rows and messages per colored node of each table, on the whole graph, from a sample of its nodes."""
     import time
 
@@ -179,9 +211,7 @@ def _cost_table(graph: HeteroData, seconds: float) -> Any:
     plain_rows = sum(int(graph[kind].num_nodes) for kind in graph.node_types)
     plain_edges = sum(graph[kind].edge_index.size(1) for kind in graph.edge_types)
     end = time.monotonic() + seconds
-    for kind in graph.node_types:
-        if "time" in graph[kind]:  # events; entities are what is asked about
-            continue
+    for kind in kinds:
         size = int(graph[kind].num_nodes)
         ids = torch.randperm(size, generator=torch.Generator().manual_seed(0))[:20]
         for num_layers in (2, 3, 4):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import tyro
 
 from idgnn.choices import Identity, RelationalKind, TaskName
-from idgnn.cli.arguments import Name, OwnFiles
+from idgnn.cli.arguments import Name, OwnFiles, changed, check_no_graphs, check_unused
 from idgnn.cli.tables import TableOptions
 from idgnn.cli.unused_options import unused_options
 from idgnn.graphs.sources import FileSource, Selection
@@ -33,7 +33,18 @@ LONGEST_NAME = 150  # of a folder, without seed and time; file systems take 255
 NOT_IN_NAMES = ("conv", "identity", "device", "workers", "compile", "cuda_graphs")  # there already, or no matter
 
 
-_USED_WITH_TABLES = ("identity", "layers", "width", "dropout", "epochs", "lr", "weight_decay", "keep", "device")
+_USED_WITH_TABLES = (
+    "identity",
+    "color",
+    "layers",
+    "width",
+    "dropout",
+    "epochs",
+    "lr",
+    "weight_decay",
+    "keep",
+    "device",
+)
 
 
 @dataclass(frozen=True)
@@ -95,6 +106,8 @@ class Train:
             return
         if self.resume is not None and self._resume_tables():
             return
+        if self.resume is None:
+            self.table_files.check_unused()
         settings, folder = (self._new(), None) if self.resume is None else (self._resumed(), self.resume)
         with joined(settings.training.device) as processes:
             if not processes.first:
@@ -190,8 +203,7 @@ class Train:
             raise ValueError(f"--task {self.task} is for a folder of tables. Add --tables FOLDER.")
         if self.task not in kinds:
             raise ValueError(f"--tables is for the tasks {', '.join(kinds)}, but --task is {self.task}.")
-        if self.dataset is not None or self.files != OwnFiles():
-            raise ValueError("--tables was given beside a dataset or files of graphs. Leave one of them out.")
+        check_no_graphs(self.dataset, self.files)
         if self.resume is not None:
             raise ValueError("a run that is resumed has its own settings. Leave all others out beside --resume.")
         if self.track is not None:
@@ -201,6 +213,7 @@ class Train:
         settings = [
             RelationalSettings(
                 identity=model.identity or ModelSettings.identity,
+                color=model.color,
                 num_layers=model.layers or 4,
                 hidden_channels=model.width or 64,
                 dropout=model.dropout,
@@ -219,19 +232,16 @@ class Train:
 
     def _check_unused(self) -> None:
         """Refuses options that a network over tables has no use for: a result would look as if they mattered."""
-        given = ((self.model, NetworkOptions()), (self.training, TrainOptions()))
-        given += ((self.task_details, TaskOptions(features="auto")), (self.selection, Selection()))
-        unused = [
-            f"--{each.name.replace('_', '-')}"
-            for values, default in given
-            for each in fields(values)
-            if each.name not in _USED_WITH_TABLES and getattr(values, each.name) != getattr(default, each.name)
-        ]
-        if unused:
-            used = ", ".join(f"--{name.replace('_', '-')}" for name in _USED_WITH_TABLES)
-            raise ValueError(
-                f"{', '.join(unused)} has no effect with --tables. Leave it out; networks over tables take {used}."
-            )
+        task = replace(self.task_details, features=TaskOptions.features)  # the default of this verb is another
+        groups = (self.model, self.training, task, self.selection)
+        unused = [name for group in groups for name in changed(group, without=_USED_WITH_TABLES)]
+        if self.task_details.features != "auto":
+            unused.append("--features")
+        used = (*_USED_WITH_TABLES, *(each.name for each in fields(TableOptions) if each.name != "tables"))
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in used)
+        check_unused(unused, f"with --tables, which takes {names}")
+        if self.model.identity not in (None, "full") and self.model.color != ModelSettings.color:
+            check_unused(["--color"], "without --identity full")
 
     def _train(self, dataset: Dataset, settings: RunSettings, processes: Processes) -> Run:
         from idgnn.cli.training_display import TrainingProgress

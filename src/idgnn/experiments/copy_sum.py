@@ -101,6 +101,9 @@ class ExpressivePredictor(nn.Module):
         copy: Whether the sum over the copy is read, too.
     """
 
+    knows_padding = True
+    """Real nodes come first, and are asked about in their order; padding is read after them."""
+
     def __init__(self, level: Level, num_outputs: int, encoder: dict[str, Any], copy: bool) -> None:
         super().__init__()
         self.settings: dict[str, Any] = {"level": level, "num_outputs": num_outputs, "encoder": encoder, "copy": copy}
@@ -114,7 +117,11 @@ class ExpressivePredictor(nn.Module):
         """Answers `[nodes, num_outputs]`, or for graphs `[num_graphs, num_outputs]`; every node is asked about."""
         scale = self.encoder.count_scale
         features = ready.x if scale is None else scale(ready.x)
-        h = self.lin_read(torch.cat([self.encoder.run(ready), features], dim=-1)).relu()
+        h = self.encoder.run(ready)
+        if features.size(0) != h.size(0):  # padded batches have room for different numbers of nodes and of queries
+            place = torch.arange(h.size(0), device=h.device).clamp_(max=features.size(0) - 1)
+            features = features.index_select(0, place)
+        h = self.lin_read(torch.cat([h, features], dim=-1)).relu()
         return self.mlp(global_add_pool(h, graph, num_graphs) if self.level == "graph" else h)
 
 

@@ -253,6 +253,7 @@ FIRST_DEFAULTS: dict[type, dict[str, Any]] = {
         "keep": "last",
         "eval_every": 1,
         "reestimate_batchnorm": False,
+        "freeze_batchnorm": 0.0,
         "device": "auto",
         "precision": "float32",
         "reshuffle_every": 1,

@@ -159,7 +159,7 @@ def check_dtype(values: Tensor, name: str, dtype: torch.dtype, maker: str) -> No
         other_way = f", or the {maker} with {maker}.to({values.dtype})" if values.is_floating_point() else ""
         raise ValueError(
             f"{name} has dtype {values.dtype}, expected a float tensor of the {maker}'s dtype {dtype}. Convert it with "
-            f"{name}.to({dtype}){other_way}."
+            f".to({dtype}){other_way}."
         )
 
 

@@ -17,7 +17,7 @@ from its end of lower degree: for a star of n nodes that is about n look-ups in 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,8 +31,6 @@ from idgnn.identity.adjacency import (
     find_among,
     group_edges,
     groups,
-    pointers,
-    spread,
 )
 from idgnn.identity.queries import Queries
 
@@ -130,7 +128,7 @@ def cones(graph: IndexedGraph, num_layers: int, queries: Queries) -> Iterator[Co
         yield find_cone(graph, num_layers, Queries(node, node if queries.own else key // num_nodes))
 
 
-def join(cones: Iterator[Cone]) -> Cone:
+def join(cones: Iterable[Cone]) -> Cone:
     """All cones as one; they come sorted by color, so the result is sorted too."""
     parts = list(cones)
     if len(parts) == 1:
@@ -226,66 +224,6 @@ def _found_from(adjacency: Adjacency, cone: Cone) -> tuple[Tensor, Tensor, Tenso
     return owner.index_select(0, found), place, adjacency.edge.index_select(0, position.index_select(0, found))
 
 
-class ConeTable:
-    """The cones of many colors, each node read under its own color: found once, and copied out color by color.
-
-    Args:
-        graph: The graph.
-        num_layers: Number of rounds.
-        roots: The colors.
-    """
-
-    def __init__(self, graph: IndexedGraph, num_layers: int, roots: Tensor) -> None:
-        parts = [(cone, changed_edges(graph, cone)) for cone in cones(graph, num_layers, Queries(roots, roots))]
-        self.cone = join(iter([cone for cone, _ in parts]))
-        color = self.cone.key // max(graph.num_nodes, 1)
-        self.row_ptr = pointers(color, graph.num_nodes)  # the rows of each color
-        first = self.row_ptr.index_select(0, color)  # [rows]
-        # Rows are counted from the first row of their color on, so that they stay right when rows are copied; and
-        # positions of edges from its first edge on.
-        start, edge_start, into, out = 0, 0, list[tuple[Tensor, ...]](), list[tuple[Tensor, ...]]()
-        for cone, changed in parts:
-            size, count = cone.key.numel(), changed.into.neighbor.numel()
-            begin = first[start : start + size] - start
-            edge_begin = changed.into.ptr.index_select(0, begin)
-            into_row, out_row = groups(changed.into.ptr, count), groups(changed.out.ptr, count)
-            source = changed.into.neighbor - begin.index_select(0, into_row)
-            target = changed.out.neighbor - begin.index_select(0, out_row)
-            into.append((changed.into.ptr[1:] + edge_start, source, changed.into.edge))
-            out.append(
-                (changed.out.ptr[1:] + edge_start, target, changed.out.edge - edge_begin.index_select(0, out_row))
-            )
-            start, edge_start = start + size, edge_start + count
-        self.changed = ChangedEdges(_joined(into), _joined(out))
-
-    def take(self, queries: Queries) -> tuple[Cone, ChangedEdges]:
-        """The rows of these queries, and the changed edges between them; every color was one of the roots."""
-        colors, table = torch.unique(queries.color), self.cone
-        first = self.row_ptr.index_select(0, colors)
-        count = self.row_ptr.index_select(0, colors + 1) - first
-        number, row = spread(first, count)
-        key, arrival, remaining = (each.index_select(0, row) for each in (table.key, table.arrival, table.remaining))
-        begin = (count.cumsum(0) - count).index_select(0, number)  # [rows] the first row of the color
-        into = _copied(self.changed.into, row, begin, None)
-        out = _copied(self.changed.out, row, begin, into.ptr.index_select(0, begin))
-        return Cone(key, arrival, remaining, table.num_nodes, table.num_layers), ChangedEdges(into, out)
-
-
-def _joined(parts: list[tuple[Tensor, ...]]) -> Adjacency:
-    ptr, neighbor, edge = (torch.cat(part) for part in zip(*parts, strict=True))
-    return Adjacency(torch.cat([ptr.new_zeros(1), ptr]), neighbor, edge)
-
-
-def _copied(table: Adjacency, row: Tensor, begin: Tensor, edge_begin: Tensor | None) -> Adjacency:
-    """The lists of some rows, whose neighbors are counted from row `begin` on, and edges from `edge_begin` on."""
-    owner, position = table.expand(row)
-    neighbor = table.neighbor.index_select(0, position) + begin.index_select(0, owner)
-    edge = table.edge.index_select(0, position)
-    if edge_begin is not None:
-        edge += edge_begin.index_select(0, owner)
-    return Adjacency(torch.cat([row.new_zeros(1), table.degree_of(row).cumsum(0)]), neighbor, edge)
-
-
 def row_bounds(graph: IndexedGraph, num_layers: int, queries: Queries) -> tuple[Tensor, Tensor, Tensor]:
     """For each query alone, at most how many rows it has, edges that are looked at between them, and edges into them.
 
@@ -323,11 +261,24 @@ def _chunks(graph: IndexedGraph, num_layers: int, queries: Queries) -> Iterator[
     # The neighbors that a search looks at are at most the walks of one step more, and at most all there are.
     one, limit = torch.ones_like(out.degree), out.neighbor.numel() + num_nodes
     work = out.walk_sums(one, num_layers // 2 + 1).clamp_(max=limit)[color]
-    first = torch.ones_like(color, dtype=torch.bool)
-    first[1:] = color[1:] != color[:-1]
+    first = is_first(color)
     work = work * first
     if not round_trip:
         work = work + into.walk_sums(one, (num_layers - 1) // 2 + 1).clamp_(max=limit)[key % num_nodes]
-    # A color belongs to the part in which its first query falls.
+    yield from key.split(part_sizes(work, first))
+
+
+def is_first(owner: Tensor) -> Tensor:
+    """Whether each of the sorted numbers `[items]` is the first of its kind."""
+    first = torch.ones_like(owner, dtype=torch.bool)
+    first[1:] = owner[1:] != owner[:-1]
+    return first
+
+
+def part_sizes(work: Tensor, first: Tensor) -> list[int]:
+    """The sizes of parts of about `CHUNK` work each, of items `[items]` in groups that begin where `first` is true.
+
+    A group is never split: it belongs to the part in which its first item falls.
+    """
     part = (work.cumsum(0) // CHUNK)[first.nonzero().flatten()][first.cumsum(0) - 1]
-    yield from key.split(torch.unique_consecutive(part, return_counts=True)[1].tolist())
+    return torch.unique_consecutive(part, return_counts=True)[1].tolist()

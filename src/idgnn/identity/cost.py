@@ -18,7 +18,7 @@ from idgnn.identity.adjacency import IndexedGraph, groups
 from idgnn.identity.checks import check_graph, check_num_layers, edges_of
 from idgnn.identity.cone import cones
 from idgnn.identity.queries import Queries, as_queries
-from idgnn.identity.two_colors import count_rows, two_color_bound
+from idgnn.identity.two_color_counts import count_rows, two_color_bound
 
 if TYPE_CHECKING:
     from idgnn.identity.hetero.queries import TypedQuerySpec

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from idgnn.identity.adjacency import IndexedGraph, contains
 from idgnn.identity.checks import check_graph, check_num_layers, edges_of
 from idgnn.identity.cone import ball
-from idgnn.identity.queries import as_queries
+from idgnn.identity.queries import Queries, as_queries
 from idgnn.identity.row_graph import RowGraph
 
 
@@ -25,8 +25,12 @@ def ego_networks(data: Data, num_layers: int, queries: Tensor | None = None) -> 
     """
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
-    edge_index = edges_of(data)
-    asked = as_queries(queries, num_nodes, edge_index.device)
+    return ego_networks_of(data, num_layers, as_queries(queries, num_nodes, edges_of(data).device))
+
+
+def ego_networks_of(data: Data, num_layers: int, asked: Queries) -> RowGraph:
+    """:func:`ego_networks` of a graph that was checked."""
+    edge_index, num_nodes = edges_of(data), data.num_nodes or 0
     into = IndexedGraph(edge_index, num_nodes).into
     root = torch.arange(asked.node.numel(), device=edge_index.device) * num_nodes + asked.node
     key, _ = ball(into, root, num_layers, num_nodes)

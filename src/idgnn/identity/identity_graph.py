@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, overload
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
-from torch_geometric.transforms import BaseTransform
 
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.batching import carry_attributes, regroup
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from idgnn.identity.hetero.graph import HeteroIdentityGraph
     from idgnn.identity.hetero.queries import TypedQuerySpec
 
-__all__ = ["IdentityGraph", "ToIdentityGraph", "UnreachedColorWarning", "identity_graph"]
+__all__ = ["IdentityGraph", "UnreachedColorWarning", "identity_graph"]
 
 
 class IdentityGraph(Data):
@@ -45,7 +44,9 @@ class IdentityGraph(Data):
     * `arrival` `[rows]`: the round after which the row's state can differ from the plain one, 0 for plain rows; of rows
       under two colors, after which it can differ from that of row `before`, which they alone have;
     * `plain_row` `[nodes]` and `plain_edge` `[original edges]`: the rows and edges that are the original graph itself;
-    * `query_row` `[queries]`: the row that answers each query.
+    * `query_row` `[queries]`: the row that answers each query;
+    * `pooled_into` `[queries]`: if :class:`ToIdentityGraph` has listed second nodes, the node or pair, counted from 0,
+      whose embedding is a pool over the answers of these queries.
 
     Every other attribute of the original graph (`y`, masks, ...) is carried over as it is.
     """
@@ -60,14 +61,18 @@ class IdentityGraph(Data):
         plain_row: Tensor
         plain_edge: Tensor
         query_row: Tensor
+        pooled_into: Tensor
         num_nodes: int
         num_layers: int | Tensor
         batch: Tensor
 
     @property
     def query_batch(self) -> Tensor:
-        """In a batch, the graph of each query `[queries]`: what answers are pooled by."""
-        return self.batch[self.query_row]
+        """In a batch, the graph of each embedding that a model returns: what they are pooled by for each graph."""
+        rows = self.query_row
+        if "pooled_into" in self:
+            rows = rows[self.pooled_into.diff(prepend=self.pooled_into.new_tensor([-1])) > 0]
+        return self.batch[rows]
 
     def __inc__(self, key: str, value: Any, *args: Any, **kwargs: Any) -> Any:
         """What ids grow by when graphs become a batch: row ids by rows, ids of nodes and edges by the original's."""
@@ -75,6 +80,8 @@ class IdentityGraph(Data):
             return self.num_nodes
         if key == "plain_edge":
             return self.num_edges
+        if key == "pooled_into":
+            return num_answers(value)
         if key == "edge":
             return self.plain_edge.numel()
         if key in ("node", "face") or ("index" in key and key != "edge_index"):
@@ -144,7 +151,9 @@ def identity_graph(
     return identity_graph_of(data, num_layers, as_queries(queries, num_nodes, edges_of(data).device))
 
 
-def identity_graph_of(data: Data, num_layers: int, asked: Queries, warn: bool = True) -> IdentityGraph:
+def identity_graph_of(
+    data: Data, num_layers: int, asked: Queries, warn: bool = True, pooled_into: Tensor | None = None
+) -> IdentityGraph:
     """:func:`identity_graph` of a graph that was checked; `warn` says whether to warn of queries no color reaches."""
     edge_index = edges_of(data)
     num_nodes = data.num_nodes or 0
@@ -163,40 +172,16 @@ def identity_graph_of(data: Data, num_layers: int, asked: Queries, warn: bool = 
         graph.before = torch.cat([plain, own])
     graph.plain_row, graph.plain_edge = plain, torch.arange(edge_index.size(1), device=edge_index.device)
     graph.query_row = _answers(asked, cone, warn)
+    if pooled_into is not None:
+        graph.pooled_into = pooled_into
     graph.num_layers = num_layers
     carry_attributes(data, graph)
     return regroup(graph, data) if isinstance(data, Batch) else graph
 
 
-class ToIdentityGraph(BaseTransform):
-    """:func:`identity_graph` as a PyG transform.
-
-    Args:
-        num_layers: The number of rounds of message passing, :math:`K`.
-        queries: The name of the attribute that holds the queries of a graph, for example `"edge_label_index"`;
-            `None` embeds every node. Of a `HeteroData` it may be a node type, all of whose nodes are embedded.
-    """
-
-    def __init__(self, num_layers: int, queries: str | None = None) -> None:
-        check_num_layers(num_layers)
-        self.num_layers = num_layers
-        self.queries = queries
-
-    def forward(self, data: Any) -> Any:
-        """Builds the identity graph of `data`."""
-        if isinstance(data, HeteroData) and self.queries is not None and self.queries in data.node_types:
-            return identity_graph(data, self.num_layers, self.queries)
-        if self.queries is not None and self.queries not in data:
-            kinds = f" and the node types {data.node_types}" if isinstance(data, HeteroData) else ""
-            raise ValueError(
-                f"the graph has no attribute {self.queries!r} to take the queries from; it has {sorted(data.keys())}"
-                f"{kinds}. Set it before, or leave `queries` out to embed every node."
-            )
-        queries: Any = None if self.queries is None else data[self.queries]
-        return identity_graph(data, self.num_layers, queries)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(num_layers={self.num_layers}, queries={self.queries!r})"
+def num_answers(pooled_into: Tensor) -> int:
+    """The number of embeddings that answers `[queries]` are pooled into: each has some, and they are in order."""
+    return int(pooled_into[-1]) + 1 if pooled_into.numel() else 0
 
 
 def _edges(graph: IndexedGraph, edge_index: Tensor, cone: Cone) -> tuple[Tensor, Tensor]:

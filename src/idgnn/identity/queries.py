@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -51,13 +52,18 @@ def as_tensor(queries: Tensor | Sequence[int] | np.ndarray | None, name: str) ->
         raise ValueError(f"{name} is {queries!r}, expected whole numbers: ids of nodes, or of pairs.") from None
 
 
+def is_triples(queries: Any) -> TypeGuard[Tensor]:
+    """Whether queries are triples `[3, num_queries]`: a node that is read, and the nodes of the two colors."""
+    return isinstance(queries, Tensor) and queries.dim() == 2 and queries.size(0) == 3
+
+
 def as_queries(queries: Tensor | None, num_nodes: int, device: torch.device) -> Queries:
     """All nodes (`None`), the given nodes (`[num_queries]`), pairs (`[2, num_queries]`: read, colored), or triples
     (`[3, num_queries]`: read, first color, second color)."""
     if queries is None:
         every = torch.arange(num_nodes, device=device)
         return Queries(every, every)
-    if isinstance(queries, Tensor) and queries.dim() == 2 and queries.size(0) == 3:
+    if is_triples(queries):
         check_triples(queries, num_nodes)
         node, color, second = queries.to(device, torch.long).contiguous()
         return Queries(node, color, second.masked_fill(second == color, -1))

@@ -18,7 +18,7 @@ from idgnn.identity.adjacency import Adjacency, IndexedGraph, group_edges, group
 from idgnn.identity.checks import check_pairs, check_whole
 from idgnn.identity.cone import ball
 from idgnn.identity.cost import TooLargeError, free_memory, readable
-from idgnn.identity.queries import Queries, as_queries
+from idgnn.identity.queries import Queries, as_queries, is_triples
 from idgnn.identity.walks.components import connected_components
 
 # A triple has three ids, a number of its answer and a few more while they are sorted.
@@ -31,8 +31,15 @@ class Reading:
     """Queries with two colors, and the answer that each is pooled into."""
 
     queries: Queries
-    owner: Tensor  # [queries] sorted
+    owner: Tensor  # [queries] sorted; each answer has some
     num_answers: int
+
+    @property
+    def triples(self) -> Tensor:
+        """The queries as `[3, queries]`; where there is no second node, the first one stands twice."""
+        asked = self.queries
+        assert asked.second is not None
+        return torch.stack([asked.node, asked.color, torch.where(asked.second < 0, asked.color, asked.second)])
 
 
 @dataclass(frozen=True)
@@ -54,12 +61,19 @@ class SecondNodes:
             raise ValueError(f"second is {self.second!r}, expected one of {names}.")
         check_whole(self.radius, "radius", "the steps from a node to its second nodes")
 
+    @property
+    def options(self) -> str:
+        """The options that differ from the defaults or always matter, as they are written in a call."""
+        radius = f", radius={self.radius}" if self.second == "ball" else ""
+        flags = "".join(f", {name}=True" for name in ("with_self", "directed") if getattr(self, name))
+        return f"second={self.second!r}{radius}{flags}"
+
     def read(self, graph: IndexedGraph, queries: Tensor | None) -> Reading:
         """The triples that answer all nodes (`None`), nodes `[num_queries]`, pairs `[2, num_queries]`, or triples."""
         device = graph.into.edge.device
         if queries is None or queries.dim() < 2:
             return self.of_nodes(graph, as_queries(queries, graph.num_nodes, device).node)
-        if queries.size(0) == 3:
+        if is_triples(queries):
             asked = as_queries(queries, graph.num_nodes, device)
             return Reading(asked, torch.arange(asked.node.numel(), device=device), asked.node.numel())
         check_pairs(queries, graph.num_nodes)

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from idgnn.identity.adjacency import IndexedGraph, contains
-from idgnn.identity.cone import CHUNK, Cone, ball, cones, edges_between, find_cone, join
+from idgnn.identity.cone import Cone, ball, cones, edges_between, find_cone, is_first, join, part_sizes
 from idgnn.identity.queries import Queries
 
 
@@ -100,47 +100,53 @@ def all_rows(graph: IndexedGraph, num_layers: int, queries: Queries) -> Cone:
 
 
 def two_color_cone(graph: IndexedGraph, num_layers: int, queries: Queries) -> TwoColorCone:
-    """The rows of queries with two colors."""
-    size, pair = graph.num_nodes, _pairs(queries, graph.num_nodes)
-    parts = list(pair_states(graph, num_layers, queries, pair))
-    key, first, second, remaining = (
-        torch.cat([queries.node[:0], *(getattr(part, name) for part in parts)])
-        for name in ("key", "first", "second", "remaining")
-    )
-    states = PairStates(key, first, second, remaining, num_layers)
+    """The rows of queries with two colors: first those under one color, of the first and of the second, then those
+    under both."""
+    size, pair = graph.num_nodes, colored_pairs(queries, graph.num_nodes)
+    states = _joined(list(pair_states(graph, num_layers, queries, pair)), queries.node[:0], num_layers)
     v, w = pair // max(size, 1), pair % max(size, 1)
-    here = _nearer_rows(states, states.first, states.second, v, size, _with_first_alone(graph, num_layers, queries))
-    there = _nearer_rows(
-        states, states.second, states.first, size + w, size, _with_second_alone(graph, num_layers, queries)
+    first = _nearer_rows(states, states.first, states.second, v, size, with_first_alone(graph, num_layers, queries))
+    second = _nearer_rows(
+        states, states.second, states.first, size + w, size, with_second_alone(graph, num_layers, queries)
     )
-    one = [torch.cat([getattr(here.rows, name), getattr(there.rows, name)]) for name in ("key", "arrival", "remaining")]
-    num_here, num_one, both = here.rows.key.numel(), one[0].numel(), states.both
-    # The row of each state of a pair: under the nearer color, and of those that both colors change, their own.
-    before = torch.where(there.place < 0, here.place, there.place + num_here)
-    count = int(both.sum())
-    own = before.masked_scatter(both, torch.arange(num_one, num_one + count, device=before.device))
-    every, moved = torch.arange(num_one, device=own.device), states.key + 2 * size * size
-    color = [(here.rows.arrival == 0) * 1, (there.rows.arrival == 0) * 2]
-    color.append(((states.first == 0) * 1 + (states.second == 0) * 2)[both])
+    one, both = join((first.rows, second.rows)), states.both
+    num_one, device = one.key.numel(), one.key.device
+    # Each state of a pair is held by a row under the nearer color before the farther one arrives, and then, if both
+    # arrive in time, by a row of its own.
+    before = torch.where(second.place < 0, first.place, second.place + first.rows.key.numel())
+    row = before.masked_scatter(both, torch.arange(num_one, num_one + int(both.sum()), device=device))
+    nearer = Cone(
+        states.key + 2 * size * size,  # the blocks of pairs are behind those of the colors
+        torch.minimum(states.first, states.second),
+        states.remaining,
+        size,
+        num_layers,
+    )
+    colors = (
+        (first.rows.arrival == 0) * 1,
+        (second.rows.arrival == 0) * 2,
+        ((states.first == 0) * 1 + (states.second == 0) * 2)[both],
+    )
     return TwoColorCone(
-        key=torch.cat([one[0], moved[both]]),
-        arrival=torch.cat([one[1], torch.maximum(states.first, states.second)[both]]),
-        remaining=torch.cat([one[2], states.remaining[both]]),
+        key=torch.cat([one.key, nearer.key[both]]),
+        arrival=torch.cat([one.arrival, torch.maximum(states.first, states.second)[both]]),
+        remaining=torch.cat([one.remaining, states.remaining[both]]),
         num_nodes=size,
         num_layers=num_layers,
-        states=Cone(
-            torch.cat([one[0], moved]),
-            torch.cat([one[1], torch.minimum(states.first, states.second)]),
-            torch.cat([one[2], states.remaining]),
-            size,
-            num_layers,
-        ),
-        row=torch.cat([every, own]),
-        is_row=torch.cat([torch.ones_like(every, dtype=torch.bool), both]),
-        color=torch.cat(color).to(torch.int8),
-        row_before=torch.cat([torch.full_like(every, -1), before[both]]),
+        states=join((one, nearer)),
+        row=torch.cat([torch.arange(num_one, device=device), row]),
+        is_row=torch.cat([torch.ones(num_one, dtype=torch.bool, device=device), both]),
+        color=torch.cat(colors).to(torch.int8),
+        row_before=torch.cat([torch.full_like(one.key, -1), before[both]]),
         pair=pair,
     )
+
+
+def _joined(parts: list[PairStates], none: Tensor, num_layers: int) -> PairStates:
+    """All parts as one; `none` is an empty tensor of ids, for no parts at all."""
+    names = ("key", "first", "second", "remaining")
+    key, first, second, remaining = (torch.cat([none, *(getattr(part, name) for part in parts)]) for name in names)
+    return PairStates(key, first, second, remaining, num_layers)
 
 
 @dataclass(frozen=True)
@@ -192,71 +198,6 @@ def pair_states(graph: IndexedGraph, num_layers: int, queries: Queries, pair: Te
         yield _states_of(graph, num_layers, own, v, w)
 
 
-@dataclass(frozen=True)
-class RowCounts:
-    """How many rows there are, and messages into them."""
-
-    rows: int
-    edges: int
-
-
-def count_rows(graph: IndexedGraph, num_layers: int, queries: Queries, exchange: bool) -> Iterator[RowCounts]:
-    """The rows of queries with two colors, counted after each part of the pairs; the last count is that of all.
-
-    If messages are exchanged, a row of a pair receives at most one from each state of the pair that a color changes.
-    Only the rows under one color are kept in the meantime, which pairs share.
-    """
-    num_nodes, pair = graph.num_nodes, _pairs(queries, graph.num_nodes)
-    alone = (with_alone(graph, num_layers, queries).key for with_alone in (_with_first_alone, _with_second_alone))
-    one = torch.unique(torch.cat(list(alone)))
-    rows, edges = 0, 0
-
-    def counts() -> RowCounts:
-        shared = int(graph.into.degree_of(one % max(num_nodes, 1)).sum())
-        return RowCounts(rows + one.numel(), edges + shared)
-
-    yield counts()
-    for states in pair_states(graph, num_layers, queries, pair):
-        node, number, both = states.key % num_nodes, states.key // num_nodes, states.both
-        received = graph.into.degree_of(node[both])
-        if exchange:
-            place = number - number[0]
-            received = torch.minimum(received, torch.bincount(place)[place[both]])
-        rows, edges = rows + received.numel(), edges + int(received.sum())
-        nearer, other = states.first < states.second, states.second < states.first
-        found = (pair[number[nearer]] // num_nodes) * num_nodes + node[nearer]
-        farther = (num_nodes + pair[number[other]] % num_nodes) * num_nodes + node[other]
-        one = torch.unique(torch.cat([one, found, farther]))
-        yield counts()
-
-
-def two_color_bound(queries: Queries, ahead: Tensor, behind: Tensor) -> Tensor:
-    """At most the sum over the rows of each query alone, from sums over the walks that lead from and to each node.
-
-    A color has as many rows as walks lead from it or to the node that is read; a state that both colors change has two
-    rows, one of which is under the nearer color.
-    """
-    assert queries.second is not None
-    total = torch.zeros_like(behind[:1]).expand(queries.node.numel())
-    for color in (queries.color, queries.second):
-        there = color >= 0
-        total = total + there * (ahead[color.clamp(min=0)] + behind[queries.node])
-    return total
-
-
-def two_color_bounds(graph: IndexedGraph, num_layers: int, queries: Queries) -> tuple[Tensor, Tensor, Tensor]:
-    """:func:`idgnn.identity.cone.row_bounds` of queries with two colors."""
-    ahead, behind = num_layers // 2, (num_layers - 1) // 2
-    into, listed = graph.into.degree, graph.ascending[0].degree + graph.ascending[1].degree
-
-    def bound(values: Tensor) -> Tensor:
-        walks = graph.out.walk_sums(values, ahead), graph.into.walk_sums(values, behind)
-        return two_color_bound(queries, *walks)
-
-    rows = bound(torch.ones_like(into)).clamp(max=2 * max(graph.num_nodes, 1))
-    return rows, bound(listed), bound(into).clamp(max=2 * graph.into.edge.numel())
-
-
 def _states_of(graph: IndexedGraph, num_layers: int, queries: Queries, v: Tensor, w: Tensor) -> PairStates:
     """The states of the pairs that are the colors of these queries, found in one go."""
     read_first = v.index_select(0, queries.color)
@@ -275,7 +216,7 @@ def _states_of(graph: IndexedGraph, num_layers: int, queries: Queries, v: Tensor
     return PairStates(key, first, second, remaining, num_layers)
 
 
-def _with_first_alone(graph: IndexedGraph, num_layers: int, queries: Queries) -> Cone:
+def with_first_alone(graph: IndexedGraph, num_layers: int, queries: Queries) -> Cone:
     """The rows of the queries that have the first color alone."""
     assert queries.second is not None
     alone = ((queries.color >= 0) & (queries.second < 0)).nonzero().flatten()
@@ -283,14 +224,14 @@ def _with_first_alone(graph: IndexedGraph, num_layers: int, queries: Queries) ->
     return join(cones(graph, num_layers, asked))
 
 
-def _with_second_alone(graph: IndexedGraph, num_layers: int, queries: Queries) -> Cone:
+def with_second_alone(graph: IndexedGraph, num_layers: int, queries: Queries) -> Cone:
     """The rows of the queries that have the second color alone, in its blocks."""
     assert queries.second is not None
-    cone = _with_first_alone(graph, num_layers, Queries(queries.node, queries.second, queries.color))
+    cone = with_first_alone(graph, num_layers, Queries(queries.node, queries.second, queries.color))
     return replace(cone, key=cone.key + graph.num_nodes * graph.num_nodes)
 
 
-def _pairs(queries: Queries, num_nodes: int) -> Tensor:
+def colored_pairs(queries: Queries, num_nodes: int) -> Tensor:
     """The different pairs of colored nodes, as numbers `v * num_nodes + w`, sorted."""
     assert queries.second is not None
     both = (queries.color >= 0) & (queries.second >= 0)
@@ -313,8 +254,6 @@ def _part_sizes(graph: IndexedGraph, num_layers: int, key: Tensor, v: Tensor, w:
     ahead = out.walk_sums(one, num_layers // 2 + 1).clamp_(max=limit)
     behind = into.walk_sums(one, (num_layers - 1) // 2 + 1).clamp_(max=limit)
     number = key // num_nodes
-    first = torch.ones_like(number, dtype=torch.bool)
-    first[1:] = number[1:] != number[:-1]
+    first = is_first(number)
     work = (ahead[v[number]] + ahead[w[number]]) * first + 2 * behind[key % num_nodes]
-    part = (work.cumsum(0) // CHUNK)[first.nonzero().flatten()][first.cumsum(0) - 1]
-    return torch.unique_consecutive(part, return_counts=True)[1].tolist()
+    return part_sizes(work, first)

@@ -20,9 +20,9 @@ from idgnn.identity.checks import check_graph
 from idgnn.identity.cone import cut, row_bounds, warn_unreached
 from idgnn.identity.cost import TooLargeError, readable
 from idgnn.identity.cycle_features import computed_scale, cycle_features
-from idgnn.identity.queries import Queries, as_queries, as_tensor
+from idgnn.identity.queries import Queries, as_queries, as_tensor, is_triples
 from idgnn.identity.second_nodes import Reading
-from idgnn.identity.two_colors import count_rows, two_color_bounds
+from idgnn.identity.two_color_counts import count_rows, two_color_bounds
 from idgnn.models.chunk_shares import WHOLE, Share
 from idgnn.models.chunk_threads import in_threads
 from idgnn.models.embedding_memory import Budget, as_bytes
@@ -177,10 +177,10 @@ def _two_color_answers(
         indexed, num_layers = graph.graph, graph.num_layers
     else:
         model = cast("IDGNN", model)
-        read = roots[0] if roots.dim() == 2 and roots.size(0) == 3 else roots.flatten()
+        read = roots[0] if is_triples(roots) else roots.flatten()
         network = KeptNetwork(model, inputs, inputs.x, read, budget)
         indexed, num_layers = network.graph, model.num_layers
-    listed = roots.dim() == 2 and roots.size(0) == 3
+    listed = is_triples(roots)
     most = second.most(indexed, roots)
     for begin, end in share.left(cut(most, min(_TRIPLES, share.limit(most))), start):
         asked = second.read(indexed, roots[..., begin:end])

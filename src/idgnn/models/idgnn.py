@@ -3,55 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast, get_args
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout as drop
-from torch.nn.functional import normalize as l2_normalize
 from torch_geometric.data import Data
-from torch_geometric.nn import BatchNorm
 
 from idgnn.choices import (
     Aggregation,
     Color,
     ConvName,
     CycleScale,
-    EdgeInput,
     Identity,
     Pool,
     SecondNodesName,
-    check_num_colors,
-    check_pool,
 )
-from idgnn.identity.checks import check_num_layers, check_rows, check_states, check_whole
-from idgnn.identity.cycle_features import check_scale, computed_scale, cycle_features, log_counts
+from idgnn.identity.checks import check_rows, check_states
+from idgnn.identity.cycle_features import computed_scale, cycle_features, log_counts
 from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.queries import as_queries
-from idgnn.identity.row_graph import RowGraph
-from idgnn.identity.schedule import Messages, Schedule
-from idgnn.identity.second_nodes import SecondNodes
 from idgnn.layers.eager import eager
 from idgnn.layers.identity_conv import IdentityConv
-from idgnn.layers.norm_relu import norm_relu
-from idgnn.layers.operator import Operator
-from idgnn.models.count_scale import CountScale
-from idgnn.models.foreign import check_exact, find_widths
-from idgnn.models.identity_aware import identity_aware
-from idgnn.models.identity_aware_layer import IdentityAwareLayer
+from idgnn.models.foreign import check_exact
 from idgnn.models.inputs import Inputs, check_batch, check_one_color, given, given_with
+from idgnn.models.network import Network
 from idgnn.models.planner import Engine, Planner, check_engine
-from idgnn.models.pooling import pool_states
 from idgnn.models.prepared import Prepared
-from idgnn.models.saving import Saved
-from idgnn.models.settings import EncoderConfig, check_dropout
-from idgnn.models.wrapping.wrapped import Wrapped, takes
+from idgnn.models.settings import EncoderConfig
 
 _CHECKED_EDGES = 64  # on which layers that are not ours are compared with brute force
 
 
-class IDGNN(Saved, nn.Module):
+class IDGNN(Network):
     r"""An encoder: Linear and ReLU, `num_layers` rounds of (convolution, BatchNorm, ReLU), and a last linear layer.
 
     Args:
@@ -126,8 +109,7 @@ class IDGNN(Saved, nn.Module):
         edge_dim: int | None = EncoderConfig.edge_dim,
         num_embeddings: int | None = EncoderConfig.num_embeddings,
     ) -> None:
-        super().__init__()
-        self.config = EncoderConfig(
+        config = EncoderConfig(
             in_channels=in_channels,
             hidden_channels=hidden_channels,
             out_channels=out_channels,
@@ -150,115 +132,12 @@ class IDGNN(Saved, nn.Module):
             edge_dim=edge_dim,
             num_embeddings=num_embeddings,
         )
-        if identity not in get_args(Identity):
-            raise ValueError(f"identity is {identity!r}, expected one of {', '.join(get_args(Identity))}.")
-        check_num_colors(colors, identity)
-        check_pool(pool)
-        second_nodes = SecondNodes(second, radius, with_self, directed)
-        check_num_layers(num_layers)
-        check_scale(cycle_scale)
-        check_dropout(dropout)
-        check_whole(in_channels, "in_channels", "the number of node features")
-        check_whole(hidden_channels, "hidden_channels", "the width of the network")
-        if out_channels is not None:
-            check_whole(out_channels, "out_channels", "the width of the embeddings")
-        check_whole(cycle_length, "cycle_length", "how many counts are added to the features")
-        if num_embeddings is not None:
-            check_whole(num_embeddings, "num_embeddings", "the number of nodes with learned vectors")
-            if in_channels != 1:
-                raise ValueError(
-                    f"num_embeddings is given and in_channels is {in_channels}, expected 1: the number of each node."
-                )
-        if isinstance(conv, nn.Module):
-            raise ValueError(
-                f"conv is {conv}, a layer that is made already; expected a function or class that makes one, for "
-                f"example conv={type(conv).__name__}."
-            )
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.num_layers, self.identity, self.normalize = num_layers, identity, normalize
-        self.colors = colors
-        self.pool: Pool = pool
-        self.second_nodes = second_nodes if colors == 2 else None
+        super().__init__(config)
         self.cycle_length: int = cycle_length
         self.cycle_scale: CycleScale = cycle_scale
-        self.dropout = dropout
-        full = identity == "full"
-
-        def layer() -> nn.Module:
-            if callable(conv):
-                made = conv(hidden_channels, hidden_channels)
-                if not full:
-                    return made
-                aware = identity_aware(made, color=color, colors=colors)
-                if isinstance(aware, IdentityAwareLayer):
-                    none = torch.empty(0, hidden_channels)  # a layer that does not tell its width gets it here
-                    aware.color(none)
-                    for update in aware.color.updates:
-                        update(none, none)
-                else:
-                    find_widths(aware, hidden_channels)
-                return aware
-            # BatchNorm follows and cancels any bias.
-            return IdentityConv(
-                conv,
-                hidden_channels,
-                hidden_channels,
-                identity=full,
-                colors=colors,
-                color=color,
-                bias=False,
-                aggr=aggr,
-                heads=heads,
-                edge_dim=edge_dim,
-            )
-
-        added = cycle_length if identity == "fast" else 0
-        self.count_scale = CountScale(cycle_length) if added and cycle_scale == "standardized" else None
-        self.lin_in = nn.Linear(in_channels + added, hidden_channels)
-        self.vectors = None if num_embeddings is None else nn.Embedding(num_embeddings, hidden_channels)
-        self.convs = nn.ModuleList(layer() for _ in range(num_layers))
-        self.norms = nn.ModuleList(BatchNorm(hidden_channels, allow_single_element=True) for _ in range(num_layers))
-        self.before_pool = None
-        if colors == 2:
-            hidden = nn.Linear(hidden_channels, hidden_channels)
-            self.before_pool = nn.Sequential(hidden, nn.ReLU(), nn.Linear(hidden_channels, hidden_channels))
-        self.lin_out = nn.Identity() if out_channels is None else nn.Linear(hidden_channels, out_channels)
         self._fitted = False  # whether the counts are known to be standardized, without a look at the device
         self._checked = False  # whether layers that are not ours have been looked at
         self._planner = Planner(num_layers, self.second_nodes)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The options by name, as they are saved."""
-        return self.config.as_dict()
-
-    @property
-    def operator(self) -> Operator | None:
-        """The operator of the first layer; `None` if the layers are not ours."""
-        first = self.convs[0]
-        return first.operator if isinstance(first, IdentityConv) else None
-
-    @property
-    def embedding_channels(self) -> int:
-        """Width of what is returned for a node."""
-        return self.config.hidden_channels if self.out_channels is None else self.out_channels
-
-    @property
-    def pair_channels(self) -> int:
-        """Width of what is returned for a pair: one conditional embedding, or two node embeddings side by side."""
-        return self.embedding_channels * (1 if self.identity == "full" else 2)
-
-    def takes(self, name: EdgeInput) -> bool:
-        """Whether the layers read edge features, or edge weights."""
-        first, operator = self.convs[0], self.operator
-        if operator is not None:
-            return operator.takes_edge_attr if name == "edge_attr" else operator.takes_edge_weight
-        return first.takes(name) if isinstance(first, Wrapped) else takes(first, name)
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The precision of the weights."""
-        return self.lin_in.weight.dtype
 
     def forward(
         self,
@@ -286,7 +165,7 @@ class IDGNN(Saved, nn.Module):
                 of a node that is read and the nodes of the first and the second color are read one by one.
             graph: The identity graph, built before by :func:`idgnn.identity_graph`. It holds the queries. Then `x` and
                 `edge_index` may be those of the original graph or its own. With two colors each of its queries is read
-                by itself.
+                by itself, unless :class:`idgnn.ToIdentityGraph` has listed second nodes that are pooled.
             counts: The features that `"fast"` adds `[num_nodes, cycle_length]`, if they are at hand already; with
                 `cycle_scale="standardized"` on the scale `"log"`.
             engine: How `"full"` is computed, in evaluation mode with the same result: `"trimmed"`, the rows of the
@@ -309,54 +188,6 @@ class IDGNN(Saved, nn.Module):
                 engine=engine,
             )
         )
-
-    def run(self, ready: Prepared) -> Tensor:
-        """Embeds what :meth:`prepare` made ready: the network itself, without a look at any value."""
-        if not isinstance(ready, Prepared):
-            raise ValueError(
-                f"run was given a {type(ready).__name__}, expected what prepare returns; of a batch of RootLoader that "
-                "is batch.ready."
-            )
-        if isinstance(ready.plan, Schedule):
-            h, answer = self._run_schedule(ready, ready.plan), ready.plan.answer
-        else:
-            h, answer = self._run_rows(self.start(ready.x), ready, ready.plan), ready.plan.query_row
-        if ready.pool is not None:  # then each row answers once
-            return self.finish(self.pooled(h.index_select(0, answer), ready.pool))
-        # Where rows answer once or more often, embeddings are selected in place of states: they are shorter.
-        last = answer.numel() >= h.size(0)
-        h = h if last else h.index_select(0, answer)
-        h = self.finish(h)
-        h = h.index_select(0, answer) if last else h
-        if ready.read is None:
-            return h
-        node = h.index_select(0, ready.read.node)
-        return node if ready.read.own else torch.cat([node, h.index_select(0, ready.read.color)], dim=-1)
-
-    def pooled(self, h: Tensor, pool: Messages) -> Tensor:
-        """The embeddings before the last layer, from the states under two colors that are pooled into each."""
-        assert self.before_pool is not None
-        return pool_states(self.before_pool(h), pool, self.pool)
-
-    def start(self, x: Tensor) -> Tensor:
-        """The states before the first round."""
-        x = x if self.count_scale is None else self.count_scale(x)
-        if self.vectors is None:
-            h = self.lin_in(x)
-        else:
-            one = torch.cat([torch.ones_like(x[:, :1]), x[:, 1:]], dim=1)  # the counts of ID-GNN-Fast are beside it
-            h = self.lin_in(one) + self.vectors(x[:, 0].long())
-        return drop(h.relu(), self.dropout, self.training)
-
-    def after(self, layer: int, out: Tensor, real: Tensor | None = None) -> Tensor:
-        """The states after a round, from what its convolution gave; `real` says which rows are no padding."""
-        norm = cast(BatchNorm, self.norms[layer])
-        h = norm(out).relu_() if real is None else norm_relu(out, norm.module, real)
-        return drop(h, self.dropout, self.training)
-
-    def finish(self, h: Tensor) -> Tensor:
-        """The embeddings, from the states after the last round."""
-        return self.lin_out(l2_normalize(h, dim=-1) if self.normalize else h)
 
     def embed(
         self,
@@ -502,25 +333,3 @@ class IDGNN(Saved, nn.Module):
             if not bool(scale.fitted):
                 scale.fit(counts)
             self._fitted = True
-
-    def _run_schedule(self, ready: Prepared, schedule: Schedule) -> Tensor:
-        """The rounds of our own layers, from the nodes to the targets of the last."""
-        if self.identity == "full":
-            h = self.start(ready.x).index_select(0, schedule.node)
-        else:  # each node once: features are selected, which have no gradient
-            h = self.start(ready.x.index_select(0, schedule.node))
-        for layer, (conv, round_) in enumerate(zip(self.convs, schedule.rounds, strict=True)):
-            out = cast(IdentityConv, conv).operator(h, round_, ready.weight, ready.edge_attr)
-            h = self.after(layer, out, round_.real)
-        return h
-
-    def _run_rows(self, h: Tensor, ready: Prepared, rows: RowGraph) -> Tensor:
-        """The rounds of any other layers: all rows every time."""
-        edge = {"edge_attr": ready.edge_attr, "edge_weight": ready.weight}
-        options = {name: values[rows.edge] for name, values in edge.items() if values is not None}
-        if self.identity == "full":
-            options["colored"] = rows.colored
-        h = h.index_select(0, rows.node)
-        for layer, conv in enumerate(self.convs):
-            h = self.after(layer, conv(h, rows.edge_index, **options))
-        return h

@@ -11,6 +11,8 @@ from torch_geometric.data import Data
 
 from idgnn.identity.checks import check_edge_index, check_edge_rows, check_graph, check_rows, check_states
 from idgnn.identity.identity_graph import IdentityGraph
+from idgnn.identity.queries import is_triples
+from idgnn.identity.second_nodes import SecondNodes
 
 if TYPE_CHECKING:
     from idgnn.models.identity_aware_model import IdentityAwareModel
@@ -82,6 +84,27 @@ def check_identity_graph(graph: Any) -> None:
         raise ValueError(f"graph is a {type(graph).__name__}, expected what idgnn.identity_graph returns.")
 
 
+def check_prebuilt(graph: IdentityGraph, num_layers: int, second: SecondNodes | None) -> None:
+    """Refuses an identity graph that was built for fewer rounds, or for another number of colors, than a model has."""
+    two = graph.colored.dtype != torch.bool
+    if two and second is None:
+        raise ValueError(
+            "the identity graph has two colors, but the model has one. Make the model with colors=2, or build the "
+            f"graph with nodes or pairs as queries: identity_graph(data, num_layers={num_layers})."
+        )
+    if second is not None and not two:
+        raise ValueError(
+            "the identity graph has one color, but the model has two. Make the model with colors=1, or build the graph "
+            f"with ToIdentityGraph({num_layers}, colors=2, {second.options})."
+        )
+    built_for = int(torch.as_tensor(graph.num_layers).min())  # a batch holds one number for each of its graphs
+    if built_for < num_layers:
+        raise ValueError(
+            f"the identity graph was built for {built_for} rounds, but the model has {num_layers}. Build it with "
+            f"num_layers={num_layers}."
+        )
+
+
 def original_edges(graph: IdentityGraph, edge_index: Tensor) -> Tensor:
     """The `edge_index` from which an identity graph was built; refuses edges that are neither these nor its own."""
     original = graph.node[graph.edge_index[:, graph.plain_edge]]
@@ -112,7 +135,7 @@ def check_batch(batch: Any, edge_index: Tensor, num_nodes: int) -> None:
 
 def check_one_color(queries: Any) -> None:
     """Refuses queries that color two nodes of a model that has one color."""
-    if isinstance(queries, Tensor) and queries.dim() == 2 and queries.size(0) == 3:
+    if is_triples(queries):
         raise ValueError(
             f"queries have shape {list(queries.shape)}: read, first color and second color; but the model has one "
             "color, expected nodes [num_queries] or pairs [2, num_queries]. Make it with colors=2."

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from idgnn.identity.adjacency import IndexedGraph, distinct
-from idgnn.identity.cone import ConeTable, row_bounds
+from idgnn.identity.cone import row_bounds
+from idgnn.identity.cone_table import ConeTable
 from idgnn.identity.cost import check_room, free_memory
 from idgnn.identity.identity_graph import identity_graph_of
 from idgnn.identity.neighborhood import Caps, neighborhood

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -12,17 +12,17 @@ from torch_geometric.data import Data
 from idgnn.identity.adjacency import IndexedGraph, distinct
 from idgnn.identity.cone import warn_unreached
 from idgnn.identity.cost import check_schedule_fits
-from idgnn.identity.ego import ego_networks
-from idgnn.identity.identity_graph import IdentityGraph, identity_graph_of
+from idgnn.identity.ego import ego_networks_of
+from idgnn.identity.identity_graph import IdentityGraph, identity_graph_of, num_answers
 from idgnn.identity.kept import Kept
-from idgnn.identity.queries import as_queries
+from idgnn.identity.queries import Queries, as_queries, is_triples
 from idgnn.identity.row_graph import RowGraph, trimmed, whole
 from idgnn.identity.schedule import Messages, Schedule, group_messages
 from idgnn.identity.schedule_builder import make_schedule
-from idgnn.identity.second_nodes import Reading, SecondNodes
+from idgnn.identity.second_nodes import SecondNodes
 from idgnn.identity.two_colors import all_rows
 from idgnn.layers.operator import Operator
-from idgnn.models.inputs import Inputs
+from idgnn.models.inputs import Inputs, check_prebuilt
 
 Engine = Literal["trimmed", "exchange", "graph", "ego"]
 Plan = Schedule | RowGraph
@@ -68,10 +68,14 @@ class Planner:
                 lambda: self._of_identity_graph(graph, inputs, operator, engine),
                 depends_on=(graph.query_row, graph.colored, graph.arrival, graph.node, graph.edge, graph.plain_row),
             )
+        size, device = inputs.num_nodes, inputs.x.device
         if queries is not None:  # nothing to remember it by: where this is called often, build the graph before
-            return self._build(inputs, operator, queries, engine)
-        key = (engine, inputs.num_nodes)
-        return self.kept.get(inputs.edge_index, key, lambda: self._build(inputs, operator, None, engine))
+            return self._build(inputs, operator, as_queries(queries, size, device), engine)
+        return self.kept.get(
+            inputs.edge_index,
+            (engine, size),
+            lambda: self._build(inputs, operator, as_queries(None, size, device), engine),
+        )
 
     def two_colors(
         self,
@@ -83,16 +87,12 @@ class Planner:
     ) -> tuple[Plan, Messages]:
         """For two colors: the rows, and from their answers to the queries that these are pooled into."""
         if graph is not None:
-            plan = self.full(inputs, operator, queries, graph, engine)
-            every = torch.arange(graph.query_row.numel(), device=graph.query_row.device)
-            return pooled(plan, every, every.numel())
+            return pooled(self.full(inputs, operator, queries, graph, engine), *answers_of(graph))
 
         def build() -> tuple[Plan, Messages]:
             assert self.second is not None
             reading = self.second.read(self._indexed(inputs, operator), queries)
-            listed = queries is not None and queries.dim() == 2 and queries.size(0) == 3
-            asked = triples_of(reading) if reading.num_answers else None  # a graph without nodes has no triples
-            plan = self._build(inputs, operator, asked, engine, warn=listed)
+            plan = self._build(inputs, operator, reading.queries, engine, warn=is_triples(queries))
             return pooled(plan, reading.owner, reading.num_answers)
 
         if queries is not None:
@@ -111,16 +111,15 @@ class Planner:
         self,
         inputs: Inputs,
         operator: Operator | None,
-        queries: Tensor | None,
+        asked: Queries,
         engine: Engine | None,
         warn: bool = True,
     ) -> Plan:
         data = Data(edge_index=inputs.edge_index, num_nodes=inputs.num_nodes)
         if engine == "ego":
             # Layers that are not ours take degrees from the rows they see: one hop more makes them right.
-            rows = ego_networks(data, self.num_layers + (operator is None), queries)
+            rows = ego_networks_of(data, self.num_layers + (operator is None), asked)
             return rows if operator is None else whole(rows, self.num_layers, _loop(inputs, operator))
-        asked = as_queries(queries, inputs.num_nodes, inputs.x.device)
         if engine == "graph" or operator is None:
             graph = identity_graph_of(data, self.num_layers, asked, warn)
             return RowGraph.of(graph) if operator is None else self._of_identity_graph(graph, inputs, operator, engine)
@@ -140,29 +139,22 @@ class Planner:
             return trimmed(graph, self.num_layers, _loop(inputs, operator))
         return whole(RowGraph.of(graph), self.num_layers, _loop(inputs, operator))
 
-    def _check_prebuilt(self, graph: Any, queries: Tensor | None, engine: Engine | None) -> None:
+    def _check_prebuilt(self, graph: IdentityGraph, queries: Tensor | None, engine: Engine | None) -> None:
         if queries is not None:
             raise ValueError(
                 "both graph and queries were given; an identity graph holds its queries. Pass one of them."
             )
         if engine in ("ego", "exchange"):
             raise ValueError(f"engine={engine!r} makes rows of its own. Leave graph out and pass queries.")
-        two = graph.colored.dtype != torch.bool
-        if two and self.second is None:
-            raise ValueError("the identity graph has two colors, but the model has one. Make it with colors=2.")
-        built_for = int(torch.as_tensor(graph.num_layers).min())  # a batch holds one number for each of its graphs
-        if built_for < self.num_layers:
-            raise ValueError(
-                f"the identity graph was built for {built_for} rounds, but the model has {self.num_layers} layers. "
-                f"Build it with identity_graph(data, num_layers={self.num_layers})."
-            )
+        check_prebuilt(graph, self.num_layers, self.second)
 
 
-def triples_of(reading: Reading) -> Tensor:
-    """Read, first color and second color of each query `[3, queries]`; the first one twice where there is no second."""
-    asked = reading.queries
-    assert asked.second is not None
-    return torch.stack([asked.node, asked.color, torch.where(asked.second < 0, asked.color, asked.second)])
+def answers_of(graph: IdentityGraph) -> tuple[Tensor, int]:
+    """The embedding that each query of an identity graph is pooled into `[queries]`, and how many there are."""
+    if "pooled_into" in graph:
+        return graph.pooled_into, num_answers(graph.pooled_into)
+    every = torch.arange(graph.query_row.numel(), device=graph.query_row.device)  # each is read by itself
+    return every, every.numel()
 
 
 def pooled(plan: Plan, owner: Tensor, num_answers: int) -> tuple[Plan, Messages]:

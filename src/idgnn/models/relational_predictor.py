@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import HeteroData
 
-from idgnn.choices import Identity
+from idgnn.choices import Color, Identity
 from idgnn.identity.cone import UnreachedColorWarning
 from idgnn.identity.walk_counts import walk_counts
 from idgnn.models.column_encoder import ColumnEncoder
 from idgnn.models.hetero.config import HeteroConfig
 from idgnn.models.hetero.idgnn import HeteroIDGNN
-from idgnn.models.hetero.index import HeteroIndex
+from idgnn.models.hetero.index import HeteroIndex, HeteroPrepared
 from idgnn.models.saving import Saved
 
 _LAG_CHANNELS = 2
@@ -69,6 +69,7 @@ class RelationalPredictor(Saved):
         entity_type: str,
         item_type: str | None = None,
         identity: Identity = "full",
+        color: Color = HeteroConfig.color,
         num_layers: int = 2,
         hidden_channels: int = 64,
         out_channels: int = 1,
@@ -82,6 +83,7 @@ class RelationalPredictor(Saved):
             "entity_type": entity_type,
             "item_type": item_type,
             "identity": identity,
+            "color": color,
             "num_layers": num_layers,
             "hidden_channels": hidden_channels,
             "out_channels": out_channels,
@@ -93,6 +95,7 @@ class RelationalPredictor(Saved):
             hidden_channels=hidden_channels,
             num_layers=num_layers,
             identity=identity,
+            color=color,
             root=entity_type,
             dropout=dropout,
             cycle_length=_WALK_LENGTH,
@@ -128,21 +131,28 @@ class RelationalPredictor(Saved):
         return self.encoder.run(moment.once("entities", key, lambda: self._index(moment).prepare(queries)))
 
     def _scores(self, moment: Moment, entities: Tensor) -> Tensor:
-        """The scores of all items for distinct entities, `[entities, items]`."""
+        """The scores of all items for distinct entities, `[entities, items]`; -inf of items that were not there yet."""
         pairs, key = self._all_pairs(moment.data, entities), tuple(entities.tolist())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnreachedColorWarning)  # such items are read from their plain rows
             ready = moment.once("pairs", key, lambda: self._index(moment).prepare(pairs))
+        assert self.item_type is not None
+        score = self._pair_scores(moment, pairs, key, ready).view(entities.numel(), -1)
+        known = moment.data[self.item_type].get("known")
+        return score if known is None else score.masked_fill(~known, float("-inf"))
+
+    def _pair_scores(self, moment: Moment, pairs: Pairs, key: Hashable, ready: HeteroPrepared) -> Tensor:
+        """The scores of pairs of an item and an entity, `[pairs]`."""
         h = self.encoder.run(ready)  # [pairs, channels], or [pairs, 2 channels]: of the item and of the entity
         if self.identity == "full":
-            return self.head(h).view(entities.numel(), -1)
+            return self.head(h).squeeze(1)
         item, entity = h.chunk(2, dim=1)
         score = (self.towers[0](item) * self.towers[1](entity)).sum(1) / item.size(1) ** 0.5
         score = score + self.bias(item).squeeze(1)
         if self.walk_head is not None:
             counts = moment.once("walks", key, lambda: walk_counts(moment.data, None, pairs, _WALK_LENGTH))
             score = score + self.walk_head(counts.log1p().to(h.dtype)).squeeze(1)
-        return score.view(entities.numel(), -1)
+        return score
 
     def _index(self, moment: Moment) -> HeteroIndex:
         """Neighbor lists, weights and counts of a snapshot, which all queries share."""

@@ -84,10 +84,12 @@ def past_visits(
     for moment in queries.time.unique().tolist():
         rows = _before(uses, moment, years)
         at = (queries.time == moment).nonzero().view(-1)
-        counts = torch.zeros(int(max(uses.entity.max(), queries.entity.max())) + 1, num_items)
-        ones = torch.ones(int(rows.sum()))
-        counts.index_put_((uses.entity[rows], uses.item[rows]), ones, accumulate=True)
-        score[at] += counts[queries.entity[at]]
+        asked, of = queries.entity[at].unique(return_inverse=True)
+        rows &= torch.isin(uses.entity, asked)  # a table of all entities and all items would be large
+        counts = torch.zeros(asked.numel(), num_items)
+        place = torch.searchsorted(asked, uses.entity[rows]), uses.item[rows]
+        counts.index_put_(place, torch.ones(place[1].numel()), accumulate=True)
+        score[at] += counts[of]
     return score
 
 

@@ -37,7 +37,8 @@ class NodeFeatures:
     reason: str = ""
     """Why `auto` took them; empty if the user did, or if the graphs have features."""
     nodes: str | None = None
-    """Of one-hot numbers and embeddings, which are of certain nodes: a checksum of their names, or of the graph."""
+    """Of one-hot numbers and embeddings, which are of certain nodes: a checksum of their names in alphabetical order,
+    or of a graph without names."""
     number: int | None = None
     """How many nodes these are."""
 
@@ -48,30 +49,36 @@ class NodeFeatures:
         """How many nodes have learned vectors."""
         return self.number if self.kind == "embedding" else None
 
-    def of(self, part: QuerySet) -> Tensor:
+    def of(self, part: QuerySet, number: Tensor | None = None) -> Tensor:
         """The features of all nodes of a part `[nodes, channels]`, from the edges that carry its messages alone.
 
-        Edges that are predicted are not among these.
+        Edges that are predicted are not among these. `number` `[nodes]` is what :meth:`numbers` gave.
         """
         num_nodes, edge_index = part.x.size(0), part.edge_index
         if self.kind == "degree":  # in and out
             return torch.stack([degree(end, num_nodes).log1p() for end in edge_index.flip(0)], dim=1)
         if self.kind == "counts":
             return cycle_features(edge_index, num_nodes, COUNTS, "log").float()
-        if self.kind == "onehot":
-            return torch.eye(num_nodes)
-        if self.kind == "embedding":
-            return torch.arange(num_nodes).unsqueeze(1).float()
+        if number is not None:
+            return torch.eye(num_nodes)[number] if self.kind == "onehot" else number.unsqueeze(1).float()
         return part.x
 
-    def check_nodes(self, graphs: Sequence[Data]) -> None:
-        """Refuses other nodes than those that the features are of."""
-        if self.nodes is not None and (len(graphs) != 1 or _checksum(graphs[0]) != self.nodes):
+    def numbers(self, graphs: Sequence[Data]) -> Tensor | None:
+        """The numbers `[nodes]` by which nodes have weights of their own, if they have; refuses other nodes.
+
+        Nodes are numbered in the alphabetical order of their names, so that a file may list them in any order. Nodes
+        without names, or with names that several have, are known by their edges alone.
+        """
+        if self.nodes is None:
+            return None
+        number, known = _numbered(graphs[0]) if len(graphs) == 1 else (None, None)
+        if known != self.nodes:
             raise ValueError(
                 f"the network was trained with --features {self.kind}: it has weights of their own for the "
-                f"{self.number:,} nodes of its graph, and was given other nodes, or in another order. Train it with "
-                "--features degree or counts to use it on other graphs."
+                f"{self.number:,} nodes of its graph, and was given other nodes, or nodes without names in another "
+                "order. Train it with --features degree or counts to use it on other graphs."
             )
+        return number
 
 
 def lack_features(graphs: Sequence[Data]) -> bool:
@@ -134,26 +141,30 @@ def _of_kind(kind: FeatureName, graphs: Sequence[Data]) -> NodeFeatures:
             f"features is {kind!r}, but the graph has {number:,} nodes, and at most {most:,} can be coded so. Use "
             f"{'embedding' if number <= MOST_EMBEDDED else 'degree'}."
         )
-    return NodeFeatures(kind, nodes=_checksum(graphs[0]), number=number)
+    return NodeFeatures(kind, nodes=_numbered(graphs[0])[1], number=number)
 
 
-def _checksum(graph: Data) -> str:
-    """Of the names of its nodes in their order; of a graph without names, of its edges."""
-    names = graph.get("node_name")
-    if names is None:
-        return checksum([Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes)])
-    return hashlib.sha256("\0".join(names).encode()).hexdigest()
+def _numbered(graph: Data) -> tuple[Tensor, str]:
+    """The number of each node `[nodes]`, and a checksum of the names in order, or without names of the edges."""
+    names, size = graph.get("node_name"), graph.num_nodes or 0
+    if names is None or len(set(names)) < size:
+        return torch.arange(size), checksum([Data(edge_index=graph.edge_index, num_nodes=size)])
+    order = sorted(range(size), key=names.__getitem__)
+    number = torch.empty(size, dtype=torch.long)
+    number[torch.tensor(order, dtype=torch.long)] = torch.arange(size)
+    return number, hashlib.sha256("\0".join(names[node] for node in order).encode()).hexdigest()
 
 
-def give_features(features: NodeFeatures, parts: Mapping[str, QuerySet]) -> dict[str, QuerySet]:
-    """The parts with these features; parts that share a graph share its features."""
+def give_features(features: NodeFeatures, parts: Mapping[str, QuerySet], graphs: Sequence[Data]) -> dict[str, QuerySet]:
+    """The parts of these graphs with these features; parts that share a graph share its features."""
     if features.kind == "constant":
         return dict(parts)
+    number = features.numbers(graphs)
     made: dict[tuple[int, int], Tensor] = {}
     found = {}
     for name, part in parts.items():
         key = (id(part.x), id(part.edge_index))
         if key not in made:
-            made[key] = features.of(part)
+            made[key] = features.of(part, number)
         found[name] = replace(part, x=made[key])
     return found

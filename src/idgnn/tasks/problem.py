@@ -80,7 +80,7 @@ def make_problem(dataset: Dataset, settings: TaskSettings, seed: int = 0) -> Pro
     dataset = replace(dataset, graphs=task.labeled(dataset.graphs, settings))
     features = choose_features(settings, dataset)
     parts, graph_ids = task.split(dataset, settings, seed)
-    parts = give_features(features, parts)
+    parts = give_features(features, parts, dataset.graphs)
     targets = {name: part.target for name, part in parts.items() if part.target is not None}
     objective = _judged_by(task.objective(settings, targets), settings)
     held_out = {name: part for name, part in parts.items() if name != "train"}

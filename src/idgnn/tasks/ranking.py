@@ -16,7 +16,12 @@ from idgnn.graphs.relational.task_tables import ItemLists
 def top_items(score: Tensor, k: int, known: ItemLists | None = None) -> Tensor:
     """The k items of highest score `[queries, items]` for each query, best first, `[queries, k]`; ties by number.
 
-    `known` are items that are not ranked, such as those of the training part.
+    `known` are items that are not ranked, such as those of the training part. Nor are items whose score is -inf; where
+    fewer than k are left, -1 follows.
+
+    Example:
+        >>> top_items(torch.tensor([[0.1, float("-inf"), 0.3]]), k=3)
+        tensor([[ 2,  0, -1]])
     """
     if known is not None:
         score = score.clone()
@@ -29,18 +34,20 @@ def top_items(score: Tensor, k: int, known: ItemLists | None = None) -> Tensor:
     # Sorting all items costs far more than finding the best; it is needed only where very many are equal.
     best = score.topk(size, dim=1).indices.sort(dim=1).values if size < score.size(1) // 4 else None
     if best is None:
-        return score.sort(dim=1, descending=True, stable=True).indices[:, :k]
-    order = score.gather(1, best).sort(dim=1, descending=True, stable=True).indices[:, :k]
-    return best.gather(1, order)
+        best = score.sort(dim=1, descending=True, stable=True).indices[:, :k]
+    else:
+        order = score.gather(1, best).sort(dim=1, descending=True, stable=True).indices[:, :k]
+        best = best.gather(1, order)
+    return best.masked_fill(score.gather(1, best) == float("-inf"), -1)
 
 
 def hits(top: Tensor, relevant: ItemLists) -> Tensor:
-    """Whether each ranked item `[queries, k]` is relevant."""
+    """Whether each ranked item `[queries, k]` is relevant; -1 is none."""
     width = int(torch.cat([top.reshape(-1), relevant.item]).max()) + 1 if top.numel() + relevant.item.numel() else 1
     wanted = (relevant.query * width + relevant.item).sort().values
     asked = torch.arange(top.size(0), device=top.device).unsqueeze(1) * width + top
     at = torch.searchsorted(wanted, asked).clamp(max=max(wanted.numel() - 1, 0))
-    return wanted[at] == asked if wanted.numel() else torch.zeros_like(asked, dtype=torch.bool)
+    return (wanted[at] == asked) & (top >= 0) if wanted.numel() else torch.zeros_like(asked, dtype=torch.bool)
 
 
 def ranking_metrics(top: Tensor, relevant: ItemLists) -> dict[str, float]:

@@ -28,8 +28,15 @@ class Ranking:
     higher_is_better = True
 
     def loss(self, score: Tensor, items: ItemLists) -> Tensor:
-        """Binary cross-entropy of the scores `[queries, items]`, every item being relevant or not."""
-        return binary_cross_entropy_with_logits(score, items.as_mask(score.size(1)).to(score.dtype))
+        """Binary cross-entropy of the scores `[queries, items]`, every item being relevant or not.
+
+        Items that were not there yet, of score -inf, do not count.
+        """
+        wanted = items.as_mask(score.size(1)).to(score.dtype)
+        there = score > float("-inf")
+        if bool(there.all()):
+            return binary_cross_entropy_with_logits(score, wanted)
+        return binary_cross_entropy_with_logits(score[there], wanted[there], reduction="sum") / there.sum().clamp(min=1)
 
     def measure(self, score: Tensor, items: ItemLists) -> dict[str, float]:
         """The metrics of :func:`~idgnn.tasks.ranking.ranking_metrics` at k."""
@@ -54,9 +61,11 @@ class RelationalProblem:
 
     def __post_init__(self) -> None:
         for part, queries in self.queries.items():
-            check_within_data(self.graph, self.seen_until(part), f"the part {part!r}")
             if not len(queries):
                 raise ValueError(f"the part {part!r} has no queries, expected at least one.")
+            if queries.items is not None and not queries.items.item.numel():
+                raise ValueError(f"no query of the part {part!r} has a relevant item, expected at least one.")
+            check_within_data(self.graph, self.seen_until(part), f"the part {part!r}")
 
     def seen_until(self, part: str) -> Tensor:
         """For each query the time before which the data is seen, `[queries]`."""

@@ -150,7 +150,7 @@ def _relational(
     classes: tuple[str, ...] | None,
     columns: ColumnEncoding,
 ) -> Relational:
-    codes = find_codes(tables, until=int(found["valid"].time.min()))
+    codes = find_codes(tables, until=int(found["valid"].time.min()) if len(found["valid"]) else None)
     graph = to_graph(tables, codes, columns)
     problem = RelationalProblem(kind, graph, found, upto, k, codes if columns == "frame" else None, classes)
     return Relational(tables, codes, problem, left_out(codes))

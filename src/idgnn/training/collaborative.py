@@ -99,10 +99,10 @@ class TowerSettings:
 
     channels: int = 64
     num_layers: int = 3
-    epochs: int = 40
+    epochs: int = 20
     lr: float = 0.005
     batch_size: int = 8192
-    temperature: float = 0.1
+    temperature: float = 0.2
     weight_decay: float = 1e-6
     seed: int = 0
 
@@ -146,14 +146,17 @@ def train_towers(
     device: str = "cpu",
     show: Show | None = None,
 ) -> Callable[[Tensor], Tensor]:
-    """Trains :class:`LightGCN` and returns its scores of all items.
+    r"""Trains :class:`LightGCN` and returns its scores of all items.
 
-    The loss is the cross-entropy of the item of a pair among all items of its batch, by cosine over a temperature.
+    The loss is the cross-entropy of the item of a pair among all items of its batch, by cosine over a temperature. A
+    batch holds popular items more often, as wrong answers too: the logarithm of the chance that an item is in a batch
+    is subtracted from its logit, as in a sampled softmax, so that popular items are not pushed down.
     """
     torch.manual_seed(settings.seed)
     data = to_device(data, device)
     model = LightGCN(data, settings.channels, settings.num_layers).to(device)
     user, item = data.train.query, data.train.item
+    count = torch.bincount(item, minlength=data.num_items)
     optimizer = torch.optim.Adam(model.parameters(), settings.lr, weight_decay=settings.weight_decay)
     for epoch in range(settings.epochs):
         start, total, steps = time.perf_counter(), 0.0, 0
@@ -161,7 +164,7 @@ def train_towers(
             h = normalize(model(), dim=1)
             others, place = item[some].unique(return_inverse=True)
             score = h[user[some]] @ h[others + data.num_users].t() / settings.temperature  # [pairs, items of the batch]
-            loss = cross_entropy(score, place)
+            loss = cross_entropy(score - log_chance(count[others], user.numel(), some.numel()), place)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -171,6 +174,24 @@ def train_towers(
     with torch.no_grad():
         h = normalize(model(), dim=1)
     return lambda users: h[users] @ h[data.num_users :].t()
+
+
+def log_chance(count: Tensor, total: int, size: int) -> Tensor:
+    r"""The logarithm of the chance that an item with `count` of `total` pairs is in a batch of `size` of them.
+
+    .. math:: \log\Big(1 - \binom{N - c}{B} \Big/ \binom{N}{B}\Big)
+
+    Example:
+        >>> log_chance(torch.tensor([1, 3]), total=4, size=2).exp()
+        tensor([0.5000, 1.0000])
+    """
+    left = total - count.double()
+
+    def falling(n: Tensor) -> Tensor:
+        """log(n (n - 1) ... (n - size + 1)), -inf if there are fewer than `size`."""
+        return torch.where(n >= size, (n + 1).lgamma() - (n - size + 1).clamp(min=1).lgamma(), -torch.inf)
+
+    return torch.log1p(-(falling(left) - falling(torch.full_like(left[:1], total))).exp()).float()
 
 
 def to_device(data: Interactions, device: str) -> Interactions:

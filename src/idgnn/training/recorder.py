@@ -21,7 +21,7 @@ from idgnn.training.processes import Processes
 from idgnn.training.root_batches import RootBatches
 from idgnn.training.run_settings import TrainOptions
 
-Kind = Literal["step", "statistics", "predict"]
+Kind = Literal["step", "frozen step", "statistics", "predict"]
 Function = Callable[[GraphBatch], Tensor]
 
 _MOST_GRAPHS = 64  # CUDA graphs at a time: each takes a few MB
@@ -74,9 +74,9 @@ class Recorder:
         """
         if not self.padding:
             # Until the next assignment each graph is in one batch only, so the first one identifies the batch.
-            if kind != "step":
+            if kind in ("statistics", "predict"):
                 return function(batches.cut(graphs))
-            return self.cache.run(int(graphs[0]), lambda: batches.cut(graphs), function)
+            return self.cache.run((kind, int(graphs[0])), lambda: batches.cut(graphs), function)
         if not isinstance(batches, Batches) or batches.whole is None:
             if not self._said:
                 _warn("for graphs that fit into memory together, which these do not")
@@ -147,8 +147,10 @@ class Recorder:
 
 
 def knows_padding(model: Any) -> bool:
-    """Whether rows of padding change nothing in a network: so it is for an IDGNN of named layers with our heads."""
-    return type(model) is Predictor and type(model.encoder) is IDGNN and model.encoder.operator is not None
+    """Whether rows of padding change nothing in a network: so it is for an IDGNN of named layers with our heads, or in
+    a network that says so itself."""
+    heads = type(model) is Predictor or getattr(model, "knows_padding", False)
+    return heads and type(model.encoder) is IDGNN and model.encoder.operator is not None
 
 
 def is_recorded(options: TrainOptions, model: Any, processes: Processes, device: torch.device) -> bool:

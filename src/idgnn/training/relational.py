@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -13,11 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import HeteroData
 
-from idgnn.choices import Identity, check_choices, check_counts
+from idgnn.choices import Color, Identity, check_choices, check_counts
 from idgnn.graphs.relational.columns import as_dicts
 from idgnn.graphs.relational.graph import aged_channels, aged_snapshot
 from idgnn.graphs.relational.task_tables import TimedQueries
 from idgnn.graphs.relational.times import YEAR
+from idgnn.models.hetero.config import HeteroConfig
 from idgnn.models.relational_predictor import Moment, RelationalPredictor
 from idgnn.models.settings import check_dropout
 from idgnn.tasks.relational import Ranking, RelationalProblem
@@ -30,6 +31,8 @@ class RelationalSettings:
     """A network over tables, and how it is trained."""
 
     identity: Identity = "full"
+    color: Color = HeteroConfig.color
+    """What has second weights in `"full"`: messages of the colored entity, or also its own update."""
     num_layers: int = 2
     hidden_channels: int = 64
     dropout: float = 0.0
@@ -73,17 +76,19 @@ class RelationalRun:
 
 
 class Moments:
-    """The snapshots of a graph, each made once."""
+    """The snapshots of a graph, each made once. `whole` are the node types that queries name: entities and items."""
 
-    def __init__(self, graph: HeteroData, window_years: float | None, device: str = "cpu") -> None:
+    def __init__(
+        self, graph: HeteroData, window_years: float | None, device: str = "cpu", whole: Sequence[str | None] = ()
+    ) -> None:
         self.graph, self.window = graph, None if window_years is None else window_years * YEAR
-        self.device = device
+        self.device, self.whole = device, tuple(kind for kind in whole if kind is not None)
         self._made: dict[int, Moment] = {}
 
     def at(self, moment: int) -> Moment:
         """What was known before a moment."""
         if moment not in self._made:
-            self._made[moment] = Moment(aged_snapshot(self.graph, moment, self.window).to(self.device))
+            self._made[moment] = Moment(aged_snapshot(self.graph, moment, self.window, self.whole).to(self.device))
         return self._made[moment]
 
 
@@ -111,6 +116,7 @@ def train_relational(
         entity_type=problem.entity_type,
         item_type=problem.item_type,
         identity=settings.identity,
+        color=settings.color,
         num_layers=settings.num_layers,
         hidden_channels=settings.hidden_channels,
         out_channels=problem.out_channels,
@@ -121,7 +127,7 @@ def train_relational(
     state = _State(model, optimizer, generator)
     if checkpoint is not None and checkpoint.is_file():
         state.load(checkpoint)
-    moments = Moments(problem.graph, settings.window_years, device)
+    moments = Moments(problem.graph, settings.window_years, device, (problem.entity_type, problem.item_type))
     train = _recent(problem.queries["train"], settings.train_years)
     sign = 1 if objective.higher_is_better else -1
     for epoch in range(len(state.epochs), settings.epochs):

@@ -101,7 +101,8 @@ class SavedRun:
             check_within_data(graph, asked.time, str(queries))
         device = str(choose_device(device))
         self.model.to(device)
-        return found, Moments(graph, self.record["settings"]["window_years"], device), asked
+        whole = self.model.entity_type, self.model.item_type
+        return found, Moments(graph, self.record["settings"]["window_years"], device, whole), asked
 
 
 def is_relational(folder: Path) -> bool:
@@ -169,13 +170,13 @@ def predictions(run: SavedRun, tables: Path, queries: Path, device: str = "cpu")
     assert run.task.item_table is not None
     top = top_items(out, run.task.k)
     item = found[run.task.item_table].keys
-    k = top.size(1)
+    ranked = (top >= 0).nonzero().tolist()  # query and place; items that were not there yet have none
     return {
-        run.task.entity: [key for key in keys for _ in range(k)],
-        run.task.time: [time for time in times for _ in range(k)],
-        "rank": [rank for _ in keys for rank in range(1, k + 1)],
-        run.task.target: [item[row] for row in top.flatten().tolist()],
-        "score": out.gather(1, top).flatten().tolist(),
+        run.task.entity: [keys[query] for query, _ in ranked],
+        run.task.time: [times[query] for query, _ in ranked],
+        "rank": [place + 1 for _, place in ranked],
+        run.task.target: [item[row] for row in top[top >= 0].tolist()],
+        "score": out.gather(1, top.clamp(min=0))[top >= 0].tolist(),
     }
 
 

@@ -39,6 +39,9 @@ class TrainOptions:
     """Epochs between two evaluations on the held-out parts; the last epoch is always evaluated."""
     reestimate_batchnorm: bool = True
     """Before each evaluation, average BatchNorm's statistics over training batches, at most 32 of them."""
+    freeze_batchnorm: float = 0.0
+    """Share of the epochs, the last ones, in which BatchNorm's statistics are fixed and not those of each batch: for
+    exact quantities, such as counts, whose error the noise of small batches would limit."""
     device: str = "auto"
     """cpu, cuda, cuda:1; auto takes a GPU if there is one."""
     precision: Literal["float32", "tf32", "bf16"] = "float32"
@@ -54,8 +57,13 @@ class TrainOptions:
         check_choices(self)
         check_counts(self, ("epochs", "batch_size", "eval_every", "reshuffle_every"))
         check_counts(self, ("workers",), least=0)
-        check_numbers(self, ("lr", "weight_decay"))
+        check_numbers(self, ("lr", "weight_decay", "freeze_batchnorm"))
         self._check_query_batches()
+        if not 0 <= self.freeze_batchnorm < 1:
+            raise ValueError(
+                f"freeze_batchnorm is {self.freeze_batchnorm}, expected a share of the epochs from 0 to below 1, for "
+                "example 0.4: until then statistics have to be found."
+            )
         if not self.lr > 0:
             raise ValueError(f"lr is {self.lr}, expected a learning rate above 0, for example 0.01.")
         if not self.weight_decay >= 0:

@@ -108,7 +108,8 @@ class Run:
         The head is applied to embeddings, so a graph may have any size, as for :meth:`embed`.
 
         Args:
-            graphs: One or many, or files, whose columns become what they became in training.
+            graphs: One or many, or files, whose columns become what they became in training, and whose edges have the
+                directions that they had then.
             pairs: For each graph the pairs `[2, num_pairs]`, if the task is about pairs; those of files may be in their
                 `labeled_pairs`, without labels.
             batch_size: Graphs at a time; fewer if memory runs out.
@@ -173,6 +174,11 @@ class Run:
         """The graphs of files, and their pairs as the node that is read and the node that is colored."""
         if not isinstance(graphs, FileSource):
             return graphs, pairs
+        if graphs.directed and self.schema is not None and not self.schema.directed:
+            raise ValueError(
+                "the files are said to be directed, but the network was trained on edges in both directions. Leave "
+                "directed out, or train it with directed=True."
+            )
         read = read_files(graphs, self.schema).graphs
         if pairs is None and graphs.labeled_pairs is not None:
             rows = [("source", "target").index(end) for end in self.pair_columns]
@@ -191,7 +197,6 @@ class Run:
         if pairs is not None and self.model.level != "pair":
             raise ValueError(f"the network was trained for {self.task.name}, which is not about pairs of nodes.")
         graphs, queries = as_list(given), None if pairs is None else [_as_pairs(each) for each in pairs]
-        self.features.check_nodes(graphs)
         part = self._stacked(level, graphs, queries)
         expected = self.model.in_channels
         if part.x.size(1) != expected:
@@ -210,9 +215,10 @@ class Run:
 
     def _stacked(self, level: Level, graphs: Sequence[Data], queries: Sequence[Tensor] | None) -> QuerySet:
         """The graphs as a query set, with features as in training: a wrapped model is given integers as they are."""
+        number = self.features.numbers(graphs)
         part = stack(level, graphs, queries)
         if self.features.kind != "constant" and lack_features(graphs):
-            part = replace(part, x=self.features.of(part))
+            part = replace(part, x=self.features.of(part, number))
         if not isinstance(self.model.encoder, IdentityAwareModel):
             return part
         edge_attr = None if part.edge_attr is None else restore_integers(graphs, "edge_attr", part.edge_attr)

@@ -111,6 +111,9 @@ class Trainer:
         seed_device(seed_of(self.seed, "network", self.epoch) + self.processes.rank, self.device)
         batches = self._training_batches()
         self.model.train()
+        if self._frozen:
+            for norm in batch_norms(self.model):
+                norm.eval()
         total, steps = torch.zeros((), device=self.device), 0
         waiting = self._assign_to_batches(batches.num_items)
         while waiting:
@@ -126,9 +129,11 @@ class Trainer:
                     raise
                 self._halve_batches(waiting[0].numel(), error)
                 waiting = list(torch.cat(waiting).split(self.batch_size))
+        frozen = self._frozen  # in this epoch
         self.epoch += 1
         due = self.epoch % self.options.eval_every == 0 or self.epoch == self.options.epochs
-        if due and self.options.reestimate_batchnorm and batch_norms(self.model):
+        # Weights of epochs with fixed statistics are trained for these.
+        if not frozen and (due or self._frozen) and self.options.reestimate_batchnorm and batch_norms(self.model):
             with reestimate_batchnorm(self.model):
                 for _ in self._outputs("statistics", batches, self._for_statistics(batches.num_items)):
                     pass
@@ -166,6 +171,11 @@ class Trainer:
             self.model.load_state_dict(self.best_weights)
         return self.model
 
+    @property
+    def _frozen(self) -> bool:
+        """Whether BatchNorm's statistics are fixed in the epoch that comes next; a function of the epoch alone."""
+        return self.epoch >= self.options.epochs * (1 - self.options.freeze_batchnorm)
+
     def _assign_to_batches(self, num_items: int) -> list[Tensor]:
         """The ids of the graphs (with query_batch_size: the queries) of each batch of this epoch."""
         every, epoch = self.options.reshuffle_every, self.epoch
@@ -189,7 +199,7 @@ class Trainer:
     def _steps(self, batches: BatchSource | RootBatches, assigned: list[Tensor]) -> Iterator[Tensor]:
         """Trains on each batch and yields its loss; with several processes, this one's part of the loss."""
         if self.recorder is not None:
-            yield from self._recorded("step", batches, assigned, self._step)
+            yield from self._recorded("frozen step" if self._frozen else "step", batches, assigned, self._step)
             return
         for items, batch in zip(assigned, self._shares(batches, assigned), strict=True):
             if self.processes.size == 1:

@@ -183,3 +183,29 @@ def test_classes_are_sorted_as_numbers_or_as_text(tmp_path):
     path.write_text("target\n" + "".join(f"{i}\n" for i in range(1001)))
     with pytest.raises(ValueError, match=r"1,001 different values, expected at most 1000 classes"):
         find_classes(path, "target")
+
+
+def test_whole_numbers_as_pandas_writes_them_are_found(tmp_path):
+    """A column of whole numbers with gaps is written as 1.0, and so are the foreign keys and queries in it."""
+    folder = write_tables(tmp_path)
+    plain = to_graph(load_tables(folder))
+    results = (folder / "results.csv").read_text().splitlines()
+    changed = [results[0], *(row.replace(",", ".0,", 1) for row in results[1:])]
+    (folder / "results.csv").write_text("\n".join(changed) + "\n")
+    tables = load_tables(folder)
+    kind = ("results", "race", "races")
+    assert torch.equal(to_graph(tables)[kind].edge_index, plain[kind].edge_index)
+    (folder / "ask.csv").write_text("race,date\n3.0,2003-01-01\n")
+    asked = read_queries(folder / "ask.csv", TaskColumns("race", "races", "date", None), tables)
+    assert asked.entity.tolist() == [2]
+
+
+def test_entities_stay_whatever_their_time(tmp_path):
+    """Races are asked about: all of them keep their numbers, and those of the future have no edges."""
+    graph = to_graph(load_tables(write_tables(tmp_path)))
+    past = aged_snapshot(graph, when("2001-12-31"), window=400 * 86400, whole=("races",))
+    assert past["races"].known.tolist() == [True, True, False] and past["races"].row.tolist() == [0, 1, 2]
+    assert past["races", "circuit", "circuits"].edge_index.tolist() == [[0, 1], [0, 1]]
+    assert past["results"].row.tolist() == [2, 3]  # of the last 400 days
+    assert past["results", "race", "races"].edge_index.tolist() == [[0, 1], [1, 1]]
+    assert bool(past["races"].x.isfinite().all())

@@ -314,6 +314,45 @@ def test_relations_as_numbers(conv):
     torch.testing.assert_close(model(*given, queries=nodes), expected, rtol=0, atol=1e-10)
 
 
+class WithSkip(Homogeneous):
+    """The input is added to the output, so that a round needs all rows."""
+
+    def __init__(self) -> None:
+        super().__init__(3)
+        self.skip = nn.Linear(3, WIDTH)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.skip(x) + super().forward(x, edge_index)
+
+
+def test_what_is_tried_out_prints_nothing(capfd):
+    data = races()
+    model = identity_aware(to_hetero(WithSkip(), data.metadata()))
+    model(data.x_dict, data.edge_index_dict, queries="driver")
+    assert capfd.readouterr() == ("", "")
+    draw(model)
+    nodes = ROOTS.tolist()
+    out = model(data.x_dict, data.edge_index_dict, queries=("driver", ROOTS))
+    torch.testing.assert_close(out, colored_by_hand(model, data, "driver", nodes, nodes), rtol=0, atol=1e-10)
+
+
+def test_a_graph_without_edges_does_not_count_as_a_comparison():
+    """The model mixes rows: that is found at the first call in which a color goes anywhere."""
+    data = races()
+
+    class Mixing(Typed):
+        def forward(self, data: HeteroData):
+            return {kind: h - h.mean(0) for kind, h in super().forward(data).items()}
+
+    empty = data.clone()
+    for kind in empty.edge_types:
+        empty[kind].edge_index = empty[kind].edge_index[:, :0]
+    model = identity_aware(Mixing())
+    with pytest.raises(ValueError, match="mixes rows"):
+        model(empty, queries="driver")
+        model(data, queries="driver")
+
+
 def test_recomputation_in_the_backward_pass():
     class Checkpointed(Rounds):
         def forward(self, x_dict, edge_index_dict):
@@ -378,6 +417,9 @@ def test_bad_input_gets_a_sentence():
     given = data.x_dict, data.edge_index_dict
     with pytest.raises(ValueError, match="without queries, expected a node type"):
         model(*given)
+    without = {kind: x for kind, x in data.x_dict.items() if kind != "race"}
+    with pytest.raises(ValueError, match=r"without features of the node type 'race', which the edge type .* names"):
+        model(without, data.edge_index_dict, queries="driver")
     with pytest.raises(ValueError, match="more than one of queries, graph and colored"):
         model(*given, queries="driver", colored={})
     with pytest.raises(ValueError, match="the node type 'pilot', but the graph has 'driver'"):

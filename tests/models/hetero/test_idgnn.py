@@ -3,6 +3,7 @@
 import json
 import pickle
 import warnings
+from dataclasses import replace
 
 import pytest
 import torch
@@ -49,6 +50,43 @@ def test_second_weights_are_those_of_the_root_type():
     data["race"].x = torch.cat([data["race"].x, data["race"].x[:1]])  # without edges: it sends no message
     with pytest.raises(ValueError, match="made with another root type"):
         some(data, ("race", torch.tensor([last])))
+
+
+def test_a_colored_update_is_that_of_the_root_type_and_zero_at_first(tmp_path):
+    data = races()
+    config = HeteroConfig(hidden_channels=8, root="driver")
+    torch.manual_seed(0)
+    update = HeteroIDGNN.for_data(data, config).eval()
+    torch.manual_seed(0)
+    message = HeteroIDGNN.for_data(data, replace(config, color="message")).eval()
+    assert update.layers[0].update_colored.shape == (1, 8, 8) and message.layers[0].update_colored is None
+    assert HeteroIDGNN.for_data(data, replace(config, root=None)).layers[0].update_colored.shape == (4, 8, 8)
+    assert HeteroIDGNN.for_data(data, replace(config, identity="none")).layers[0].update_colored is None
+    assert torch.equal(update(data, "driver"), message(data, "driver"))
+    update(data, "driver").square().sum().backward()
+    assert all(bool(layer.update_colored.grad.any()) for layer in update.layers)  # training changes it
+    for layer in update.layers:
+        nn.init.normal_(layer.update_colored)
+    assert not torch.allclose(update(data, "driver"), message(data, "driver"))
+    update.save(tmp_path)
+    assert torch.equal(HeteroIDGNN.load(tmp_path)(data, PAIRS), update(data, PAIRS))
+    with pytest.raises(ValueError, match="color is 'update', expected"):
+        replace(config, color="update")
+
+
+@pytest.mark.parametrize(("color", "apart"), [("message", False), ("message+update", True)])
+@pytest.mark.parametrize("options", [{}, {"combine": "attention"}, {"conv": "sage"}])
+def test_only_a_colored_update_tells_a_node_from_its_twin(options, color, apart):
+    """Two users of the same items, without features: read when the first of them is colored."""
+    data = HeteroData()
+    data["user"].num_nodes, data["item"].num_nodes = 3, 2
+    edges = torch.tensor([[0, 0, 1, 1, 2], [0, 1, 0, 1, 1]])
+    data["user", "buys", "item"].edge_index, data["item", "of", "user"].edge_index = edges, edges.flip(0)
+    itself, twin, other = network(data, color=color, num_layers=3, **options).double()(
+        data, (("user", [0, 1, 2]), ("user", [0, 0, 0]))
+    )
+    assert torch.allclose(itself, twin, atol=1e-12) != apart
+    assert not torch.allclose(itself, other, atol=1e-6)
 
 
 def test_an_index_is_made_once_and_used_again():
@@ -194,3 +232,7 @@ def test_bad_input_gets_a_sentence():
         model(broken, "driver")
     with pytest.raises(ValueError, match="name the node type 'pilot'"):
         model(data, "pilot")
+    with pytest.raises(ValueError, match="the queries are none of 'driver', expected at least one"):
+        model(data, ("driver", []))
+    with pytest.raises(ValueError, match="query_time is '2010-01-01', expected numbers"):
+        model(data, "driver", query_time="2010-01-01")

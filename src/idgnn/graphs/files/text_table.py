@@ -46,7 +46,9 @@ def read_table(path: Path, names_of: NamesOf, bad: list[BadRow], *, row_by_row: 
     rows = rows_of_text(path, unread)
     number, first = next(rows, (0, []))
     if not first:
-        raise ValueError(f"{path} is empty, expected a table. An edge table without edges has a header: source,target.")
+        raise ValueError(
+            f"{path} is empty, expected a table. A table without rows has the line with the names of its columns."
+        )
     first = [cell.strip() for cell in first]
     head = list(islice(rows, HEAD))
     names = names_of(first, [[cell.strip() for cell in row] for _, row in head])

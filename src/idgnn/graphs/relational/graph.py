@@ -89,11 +89,15 @@ def last_time(graph: HeteroData) -> int | None:
     return max(times, default=None)
 
 
-def aged_snapshot(graph: HeteroData, before: float, window: float | None = None) -> HeteroData:
+def aged_snapshot(
+    graph: HeteroData, before: float, window: float | None = None, whole: tuple[str, ...] = ()
+) -> HeteroData:
     """What was known before a time: the nodes whose time is earlier, those without time, and the edges between them.
 
     Unlike :func:`idgnn.snapshot` it drops the other nodes, and `row` of each type says which nodes of the graph its
-    nodes are. `window` is in seconds: then nodes that are older than that are left out too. Columns of times become
+    nodes are. `window` is in seconds: then nodes that are older than that are left out too. Of the types in `whole`,
+    which queries name by number, all nodes stay, whatever their age; `known` `[nodes]` says which of them were there
+    before that time, and the others have no edges. Columns of times become
     ages, so that nothing depends on the year. There are more features: of nodes with a time :data:`AGE_CHANNELS`, from
     their age at that time; of all, for each foreign key that refers to their table, log(1 + the number of rows that
     do), which a mean over them does not tell. Costs one pass over the edges.
@@ -105,10 +109,14 @@ def aged_snapshot(graph: HeteroData, before: float, window: float | None = None)
         keep = torch.ones(int(store.num_nodes), dtype=torch.bool)
         if "time" in store:
             keep = store.time < before
-            if window is not None:
+            if window is not None and kind not in whole:
                 keep &= store.time >= before - window
         rows = keep.nonzero().view(-1)
-        new[kind] = torch.full((keep.numel(),), -1).index_copy(0, rows, torch.arange(rows.numel()))
+        if kind in whole:
+            new[kind] = torch.arange(keep.numel()).masked_fill(~keep, -1)
+            found[kind].known, rows = keep, torch.arange(keep.numel())
+        else:
+            new[kind] = torch.full((keep.numel(),), -1).index_copy(0, rows, torch.arange(rows.numel()))
         found[kind].row = rows
         x = store.x[rows]
         if "moments" in store:
@@ -162,5 +170,5 @@ def _foreign_keys(graph: HeteroData) -> list[tuple[str, str, str]]:
 
 def _age(seconds: Tensor) -> Tensor:
     """Features of an age `[nodes]` in seconds, `[nodes, AGE_CHANNELS]`: in decades, and how recent on three scales."""
-    years = seconds.double() / YEAR
+    years = seconds.clamp(min=0).double() / YEAR
     return torch.stack([years / 10, *(torch.exp(-years / scale) for scale in _AGE_SCALES)], dim=1).float()

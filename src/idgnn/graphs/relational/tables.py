@@ -97,6 +97,17 @@ def is_missing(cell: str) -> bool:
     return cell.lower() in MISSING
 
 
+def find_row(row_of: Mapping[str, int], cell: str, absent: int) -> int:
+    """The row of a key. A whole number may be written as pandas writes those of a column with gaps, 46 as 46.0.
+
+    Example:
+        >>> find_row({"46": 3}, "46.0", -1), find_row({"46": 3}, "47", -1)
+        (3, -1)
+    """
+    whole = cell.removesuffix(".0")
+    return row_of.get(cell, row_of.get(whole, absent) if whole.isdecimal() else absent)
+
+
 def report(text: CellTable, wrong: np.ndarray, what: Callable[[int], str], bad: list[BadRow]) -> None:
     """Adds the rows where `wrong` `[rows]` holds to the bad ones."""
     bad.extend(BadRow(text.path, text.lines[row], what(row)) for row in np.flatnonzero(wrong).tolist())
@@ -151,7 +162,7 @@ def _keys(text: CellTable, table: TableSchema, bad: list[BadRow]) -> list[str]:
 def _rows(text: CellTable, column: str, row_of: Mapping[str, int], target: str, bad: list[BadRow]) -> np.ndarray:
     """The row of the other table that each row refers to; an empty foreign key refers to none."""
     cells = text.columns[column]
-    code = {cell: -1 if is_missing(cell) else row_of.get(cell, -2) for cell in set(cells)}
+    code = {cell: -1 if is_missing(cell) else find_row(row_of, cell, -2) for cell in set(cells)}
     rows = np.fromiter(map(code.__getitem__, cells), np.int64, len(cells))
     report(
         text, rows == -2, lambda row: f"foreign key {column!r} is {cells[row]!r}, which {target!r} does not have", bad

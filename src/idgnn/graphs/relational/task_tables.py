@@ -15,8 +15,8 @@ from torch import Tensor
 
 from idgnn.graphs.files.text import BadRow, BadRows, number
 from idgnn.graphs.relational.relbench_tables import text_of
-from idgnn.graphs.relational.tables import CellTable, KeyedTable, is_missing, read_cells, report
-from idgnn.graphs.relational.times import all_seconds
+from idgnn.graphs.relational.tables import CellTable, KeyedTable, find_row, is_missing, read_cells, report
+from idgnn.graphs.relational.times import all_seconds, as_text
 
 MOST_CLASSES = 1000
 
@@ -117,7 +117,8 @@ def read_queries(source: Any, columns: TaskColumns, tables: Mapping[str, KeyedTa
     """Reads a task table: a file, or a `relbench.base.Table`.
 
     Raises:
-        BadRows: rows about entities or items that the tables do not have, without time or without target.
+        BadRows: rows about entities or items that the tables do not have, or do not have yet at the time of the row,
+            without time or without target.
     """
     bad: list[BadRow] = []
     text = _cells(source, bad)
@@ -133,6 +134,18 @@ def read_queries(source: Any, columns: TaskColumns, tables: Mapping[str, KeyedTa
     time = all_seconds(text.columns[columns.time])
     cells = text.columns[columns.time]
     report(text, np.isnan(time), lambda row: f"time {columns.time!r} is {cells[row]!r}, expected a date", bad)
+    born = tables[columns.entity_type].time
+    if born is not None and not bad:
+        keys, row_time = text.columns[columns.entity], born[entity]
+        report(
+            text,
+            row_time > time,
+            lambda row: (
+                f"asks about {keys[row]!r} at {cells[row]}, but its row of table {columns.entity_type!r} is of "
+                f"{as_text(row_time[row])}"
+            ),
+            bad,
+        )
     target = items = None
     if columns.target is None:
         pass
@@ -182,7 +195,7 @@ def _cells(source: Any, bad: list[BadRow]) -> CellTable:
 
 def _rows(text: CellTable, column: str, table: KeyedTable, name: str, bad: list[BadRow]) -> np.ndarray:
     row_of, cells = table.row_of(), text.columns[column]
-    rows = np.array([row_of.get(cell, -1) for cell in cells], dtype=np.int64)
+    rows = np.array([find_row(row_of, cell, -1) for cell in cells], dtype=np.int64)
     report(text, rows < 0, lambda row: f"column {column!r} is {cells[row]!r}, which table {name!r} does not have", bad)
     return rows
 
@@ -216,7 +229,7 @@ def _item_lists(text: CellTable, column: str, table: KeyedTable, name: str, bad:
         if strange := [key for key in keys if key not in row_of]:
             what = f"column {column!r} has {', '.join(map(repr, strange))}, which table {name!r} does not have"
             bad.append(BadRow(text.path, text.lines[row], what))
-        lists.append([row_of[key] for key in keys if key in row_of])
+        lists.append(list(dict.fromkeys(row_of[key] for key in keys if key in row_of)))  # each item once
     return ItemLists.of(lists)
 
 

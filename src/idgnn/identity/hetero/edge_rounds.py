@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from idgnn.identity.adjacency import distinct
-from idgnn.identity.hetero.schedule import by_type, inverse
+from idgnn.identity.adjacency import distinct, inverse
+from idgnn.identity.hetero.schedule import by_type
 from idgnn.identity.hetero.types import TypedGraph
 from idgnn.identity.schedule import Exchange, Messages, Round, Schedule, group_messages
 
@@ -34,6 +34,7 @@ class TypedTargets:
 
     node_type: int
     previous: Tensor  # [targets] the source row that holds the target's own state before this round
+    colored: Tensor  # [colored targets] among these
     edge_types: tuple[EdgeRound, ...]
 
 
@@ -89,7 +90,8 @@ class _Edges:
                 received = self.degree[number].index_select(0, node.index_select(0, targets))
                 rows, round_ = build(number, targets, there, previous, received)
                 found.append(EdgeRound(number, place.index_select(0, rows), round_, received))
-        return TypedTargets(kind, place.index_select(0, previous), tuple(found))
+        colored = (previous >= self.round.split).nonzero().flatten()
+        return TypedTargets(kind, place.index_select(0, previous), colored, tuple(found))
 
     def _direct(
         self, number: int, targets: Tensor, there: Tensor, previous: Tensor, received: Tensor

@@ -97,9 +97,10 @@ def _nodes(part: Any, schema: Schema, sizes: dict[str, int], device: torch.devic
         ids = torch.empty(0, 0)
     if ids.dtype == torch.bool:
         raise ValueError(f"{what} are a mask of {name!r}, expected ids. Those of a mask are mask.nonzero()[:, 0].")
-    if ids.dim() != 1 or ids.is_floating_point() or ids.is_complex():
+    empty = ids.dim() == 1 and ids.numel() == 0  # of a list without ids it is a float tensor
+    if not empty and (ids.dim() != 1 or ids.is_floating_point() or ids.is_complex()):
         raise ValueError(f"{what} are {_short(given)}, expected whole numbers [num_queries]: ids of {name!r}.")
-    if ids.numel() == 0:
+    if empty:
         raise ValueError(f"{what} are none of {name!r}, expected at least one. Pass {name!r} alone for all of them.")
     low, high = int(ids.min()), int(ids.max())
     if low < 0 or high >= sizes[name]:

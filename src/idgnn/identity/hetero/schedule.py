@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from idgnn.identity.adjacency import IndexedGraph, distinct
+from idgnn.identity.adjacency import IndexedGraph, distinct, inverse
 from idgnn.identity.hetero.types import TypedGraph
 from idgnn.identity.schedule import Messages, Round, Schedule, all_messages, group_messages
 
@@ -60,6 +60,14 @@ class TypedExchange:
 
 
 @dataclass(frozen=True)
+class ColoredTargets:
+    """The targets of a round that are colored, all of one node type."""
+
+    node_type: int
+    place: Tensor  # [colored targets] among the targets
+
+
+@dataclass(frozen=True)
 class TypedRound:
     """One round: all messages, or an exchange."""
 
@@ -67,6 +75,7 @@ class TypedRound:
     previous: Tensor  # [targets] the source row that holds the target's own state before this round
     messages: Slots | None
     exchange: TypedExchange | None
+    colored: ColoredTargets | None
 
     @property
     def num_messages(self) -> int:
@@ -115,7 +124,8 @@ def typed_schedule(schedule: Schedule, graph: IndexedGraph, typed: TypedGraph, g
         after = torch.cat([plain, node]).index_select(0, round_.previous)  # the node of each target
         last = depth + 1 == len(schedule.rounds)
         target_order, target_segments = by_type(after, 0 if last else _num_plain(schedule, depth + 1), typed)
-        rounds.append(_round(round_, moved, target_order, target_segments, graph, typed, known, gradients))
+        colored = _colored_targets(round_, after, target_order, typed)
+        rounds.append(_round(round_, moved, target_order, target_segments, colored, graph, typed, known, gradients))
         node, order = after, target_order
     return TypedSchedule(
         first_node, first_segments, tuple(rounds), inverse(order).index_select(0, schedule.answer), schedule.plain
@@ -143,6 +153,7 @@ def _round(
     moved: Tensor,
     target_order: Tensor,
     segments: tuple[tuple[int, int], ...],
+    colored_targets: ColoredTargets | None,
     graph: IndexedGraph,
     typed: TypedGraph,
     known: bool,
@@ -159,7 +170,7 @@ def _round(
     exchange = round_.exchange
     if exchange is None:
         slots = _slots(typed, [ends(round_.plain, 0)], [colored], round_.num_sources, num_targets, gradients)
-        return TypedRound(segments, previous, slots, None)
+        return TypedRound(segments, previous, slots, None, colored_targets)
     num_plain, num_own = exchange.num_plain, exchange.twin.numel()
     own_place = moved[num_plain:] - num_plain  # [own sources] where each of them went
     twin = torch.empty_like(exchange.twin).index_copy(0, own_place, exchange.twin)
@@ -182,8 +193,20 @@ def _round(
     bases = None if known else _base_slots(round_.plain, num_plain, graph, typed, gradients)
     base = exchange.base.index_select(0, target_order)
     return TypedRound(
-        segments, previous, None, TypedExchange(num_plain, twin, keep, colored_place, bases, base, changes)
+        segments,
+        previous,
+        None,
+        TypedExchange(num_plain, twin, keep, colored_place, bases, base, changes),
+        colored_targets,
     )
+
+
+def _colored_targets(round_: Round, node: Tensor, order: Tensor, typed: TypedGraph) -> ColoredTargets | None:
+    """The targets whose own state before the round is that of a colored row; `node` `[targets]` is that of each."""
+    place = (round_.previous.index_select(0, order) >= round_.split).nonzero().flatten()
+    if not place.numel():
+        return None
+    return ColoredTargets(int(typed.node_type[node[order[place[0]]]]), place)
 
 
 def _base_slots(plain: Messages, num_plain: int, graph: IndexedGraph, typed: TypedGraph, gradients: bool) -> Slots:
@@ -212,16 +235,14 @@ def _slots(
     gradients: bool,
 ) -> Slots:
     """Messages (source, target, edge), of kind e if they are plain and travel on edge type e, else E + e."""
-    num_types = len(typed.num_edges)
-    shift = [0] * len(plain) + [num_types] * len(colored)
-    lists = [*plain, *colored]
-    source, target, edge = (torch.cat(part) for part in zip(*lists, strict=True))
-    kind = torch.cat(
-        [typed.edge_type.index_select(0, edges) + more for (_, _, edges), more in zip(lists, shift, strict=True)]
-    )
+    source, target, edge = (torch.cat(part) for part in zip(*plain, *colored, strict=True))
+    num_types, num_colored = len(typed.num_edges), sum(edges.numel() for _, _, edges in colored)
+    kind = typed.edge_type.index_select(0, edge)
+    kind[kind.numel() - num_colored :] += num_types
+    # A kind has a slot for each of its targets and a sender for each of its sources: the fewer ones are mapped.
     slot, slot_of, slot_count = _distinct(kind, target, num_targets, 2 * num_types)
     sender, sender_of, sender_count = _distinct(kind, source, num_sources, 2 * num_types)
-    mapped_first = sender_count < slot_count
+    mapped_first = sender_count < slot_count  # [kinds]
     summed = ~mapped_first
     # Entries: the slots of the kinds that are summed first, then the senders of the others.
     slot_kept = summed.index_select(0, slot // max(num_targets, 1)).nonzero().flatten()
@@ -230,6 +251,7 @@ def _slots(
     sender_place = _places(sender_kept, sender.numel()) + slot_kept.numel()
     of_summed = summed.index_select(0, kind)
     first, others = of_summed.nonzero().flatten(), (~of_summed).nonzero().flatten()
+    # From rows to slots: the messages of the kinds that are summed first.
     place = slot_place.index_select(0, slot_of.index_select(0, first))
     place, order = torch.sort(place.to(torch.int32), stable=True)
     first = first.index_select(0, order)
@@ -241,6 +263,7 @@ def _slots(
         slot_kept.numel(),
         gradients,
     )
+    # From entries to targets: one message of each slot, without a weight, and the messages of the other kinds.
     slot_target = slot.index_select(0, slot_kept) % max(num_targets, 1)
     entry = torch.cat(
         [
@@ -276,11 +299,4 @@ def _places(kept: Tensor, size: int) -> Tensor:
     """Where those that are kept are among each other `[size]`; 0 for the others."""
     place = kept.new_zeros(size)
     place[kept] = torch.arange(kept.numel(), device=kept.device)
-    return place
-
-
-def inverse(order: Tensor) -> Tensor:
-    """Where each element went: `inverse(order)[order] = 0, 1, 2, ...`."""
-    place = torch.empty_like(order)
-    place[order] = torch.arange(order.numel(), device=order.device)
     return place

@@ -78,7 +78,13 @@ def snapshots(times: Tensor) -> Iterator[tuple[float, Tensor]]:
 
 def check_times(times: Any, num_queries: int, device: torch.device) -> Tensor:
     """Refuses anything but one time for each query."""
-    times = torch.as_tensor(times, device=device)
+    try:
+        times = torch.as_tensor(times, device=device)
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(
+            f"query_time is {times!r}, expected numbers, in the unit of the times of the graph: for dates for example "
+            "seconds since 1970."
+        ) from None
     if times.dim() == 0:
         times = times.expand(num_queries)
     if times.shape != (num_queries,) or bool(torch.isnan(times.double()).any()):

@@ -8,6 +8,7 @@ from typing import Any
 
 from idgnn.choices import (
     Aggregation,
+    Color,
     CycleScale,
     EdgeTypeConv,
     EdgeTypeSum,
@@ -37,6 +38,9 @@ class HeteroConfig:
     identity: Identity = "full"
     """`"full"`: heterogeneous message passing (Algorithm 1). `"fast"`: closed-walk counts, over all edge types, as
     features of all nodes. `"none"`: the plain GNN."""
+    color: Color = "message+update"
+    """What has second weights in `"full"`: messages of the colored node, as in Eq. 3, or also its own update; these are
+    zero at first."""
     root: str | None = None
     """The node type that is colored: the edge types that start from it have second weights. `None`: all have."""
     conv: EdgeTypeConv = "linear"

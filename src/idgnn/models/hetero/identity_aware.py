@@ -250,7 +250,8 @@ class HeteroIdentityAwareModel(Wrapped):
                 except (RuntimeError, TypeError):  # the model, or the device, has a dtype of its own
                     with trial(self, call.args) as twin:
                         fewer = verify_types(twin, call, num_layers, read, root, rounds)
-            self._verified.add(key)
+            if fewer is not None:
+                self._verified.add(key)
             if fewer:
                 self._trimmed.add(key)
         return num_layers

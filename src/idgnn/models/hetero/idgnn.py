@@ -85,11 +85,12 @@ class HeteroIDGNN(Saved, nn.Module):
         self.constant = nn.Parameter(torch.empty(len(node_types), width))
         self.embedding = ModuleDict({kind: nn.Embedding(size, width) for kind, size in config.num_embeddings.items()})
         second = tuple(e for e, kind in enumerate(edge_types) if full and config.root in (None, kind[0]))
+        roots = tuple(n for n, kind in enumerate(node_types) if full and config.root in (None, kind))
 
         def layer() -> FusedLayer | OperatorLayer:
             if config.fused:
-                return FusedLayer(config, len(node_types), len(edge_types), second)
-            return OperatorLayer(config, node_types, edge_types, second, self.edge_channels)
+                return FusedLayer(config, len(node_types), len(edge_types), second, roots)
+            return OperatorLayer(config, node_types, edge_types, second, roots, self.edge_channels)
 
         self.layers = nn.ModuleList(layer() for _ in range(config.num_layers))
         self.lin_out = nn.Identity() if config.out_channels is None else nn.Linear(width, config.out_channels)

@@ -6,9 +6,9 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout, layer_norm
+from torch.nn.functional import dropout, layer_norm, linear
 
-from idgnn.identity.hetero.schedule import Slots, TypedRound
+from idgnn.identity.hetero.schedule import ColoredTargets, Slots, TypedRound
 from idgnn.layers.aggregation import gather_sum
 from idgnn.models.hetero.config import HeteroConfig
 from idgnn.models.hetero.linear import grouped_linear
@@ -18,32 +18,48 @@ class NodeUpdate(nn.Module):
     r"""What every round ends with, t being the type of u, and :math:`\mathbf{a}_u` what its messages came to:
 
     .. math:: \mathbf{h}_u' = \mathbf{h}_u + \textsc{ReLU}(\textsc{LayerNorm}_t(\mathbf{U}_t \mathbf{h}_u
-            + \mathbf{a}_u + \mathbf{b}_t))
+            + \mathbb{1}[u = v]\, \mathbf{C}_t \mathbf{h}_u + \mathbf{a}_u + \mathbf{b}_t))
+
+    :math:`\mathbf{C}_t` is there with `color="message+update"`, for the types that may be colored, and zero at first.
 
     Args:
-        config: Width, dropout, and whether the state before is added.
+        config: Width, dropout, whether the state before is added, and whether the update is colored.
         num_node_types: The number of node types.
+        colored: The node types that may be colored.
     """
 
-    def __init__(self, config: HeteroConfig, num_node_types: int) -> None:
+    def __init__(self, config: HeteroConfig, num_node_types: int, colored: tuple[int, ...]) -> None:
         super().__init__()
         self.channels, self.residual, self.dropout = config.hidden_channels, config.residual, config.dropout
         self.weight_self = nn.Parameter(torch.empty(num_node_types, self.channels, self.channels))
         self.bias = nn.Parameter(torch.empty(num_node_types, self.channels))
         self.scale = nn.Parameter(torch.empty(num_node_types, self.channels))
         self.shift = nn.Parameter(torch.empty(num_node_types, self.channels))
+        self.update_place = {node_type: place for place, node_type in enumerate(colored)}
+        made = bool(colored) and config.color == "message+update"
+        self.update_colored = nn.Parameter(torch.empty(len(colored), self.channels, self.channels)) if made else None
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
         draw(self.weight_self, self.channels)
         nn.init.ones_(self.scale)
-        for weight in (self.bias, self.shift):
+        for weight in (self.bias, self.shift, *(() if self.update_colored is None else (self.update_colored,))):
             nn.init.zeros_(weight)
 
-    def finish(self, total: Tensor, own: Tensor, segments: tuple[tuple[int, int], ...]) -> Tensor:
+    def finish(
+        self,
+        total: Tensor,
+        own: Tensor,
+        segments: tuple[tuple[int, int], ...],
+        colored: ColoredTargets | None = None,
+    ) -> Tensor:
         """The new states, from sums of messages and the states before; rows of a type are slices."""
         sizes = [count for _, count in segments]
         total = total + grouped_linear(own, [self.weight_self[kind] for kind, _ in segments], sizes)
+        if colored is not None and self.update_colored is not None:
+            weight = self.update_colored[self.update_place[colored.node_type]]
+            added = linear(own.index_select(0, colored.place), weight)
+            total = total.index_add(0, colored.place, added.to(total.dtype))
         parts = [
             layer_norm(part + self.bias[kind], (self.channels,), self.scale[kind], self.shift[kind])
             for (kind, _), part in zip(segments, total.split(sizes), strict=True)
@@ -71,12 +87,18 @@ class FusedLayer(NodeUpdate):
         num_node_types: The number of node types.
         num_edge_types: The number of edge types.
         colored: The edge types that have second weights.
+        roots: The node types that may be colored.
     """
 
     def __init__(
-        self, config: HeteroConfig, num_node_types: int, num_edge_types: int, colored: tuple[int, ...]
+        self,
+        config: HeteroConfig,
+        num_node_types: int,
+        num_edge_types: int,
+        colored: tuple[int, ...],
+        roots: tuple[int, ...],
     ) -> None:
-        super().__init__(config, num_node_types)
+        super().__init__(config, num_node_types, roots)
         self.num_edge_types, channels = num_edge_types, self.channels
         self.place = {edge_type: place for place, edge_type in enumerate(colored)}
         self.weight = nn.Parameter(torch.empty(num_edge_types, channels, channels))
@@ -120,7 +142,7 @@ class FusedLayer(NodeUpdate):
             sent = torch.cat([change, own.index_select(0, exchange.colored)])
             base = sums.index_select(0, exchange.base)
             total = self.total(sent, exchange.changes, edge_weight, base)
-        return self.finish(total, x.index_select(0, round_.previous), round_.segments)
+        return self.finish(total, x.index_select(0, round_.previous), round_.segments, round_.colored)
 
     def total(self, x: Tensor, slots: Slots, edge_weight: Tensor | None, base: Tensor | None = None) -> Tensor:
         """The sum of all messages to each target `[targets, channels]`."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from idgnn.identity.hetero.edge_rounds import TypedTargets
+from idgnn.identity.hetero.schedule import ColoredTargets
 from idgnn.identity.hetero.types import EdgeType
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.operator import LinearSumOperator, Operator
@@ -56,6 +57,7 @@ class OperatorLayer(NodeUpdate):
         node_types: The node types.
         edge_types: The edge types.
         colored: The edge types that have second weights.
+        roots: The node types that may be colored.
         edge_channels: The number of edge features of the types that have some, for `"gine"`; others have `"gin"`.
     """
 
@@ -65,9 +67,10 @@ class OperatorLayer(NodeUpdate):
         node_types: Sequence[str],
         edge_types: Sequence[EdgeType],
         colored: tuple[int, ...],
+        roots: tuple[int, ...],
         edge_channels: dict[EdgeType, int],
     ) -> None:
-        super().__init__(config, len(node_types))
+        super().__init__(config, len(node_types), roots)
 
         def operator(number: int, kind: EdgeType) -> Operator:
             width, identity, edge_dim = self.channels, number in colored, edge_channels.get(kind)
@@ -98,7 +101,12 @@ class OperatorLayer(NodeUpdate):
         segments = tuple((targets.node_type, targets.previous.numel()) for targets in round_)
         previous = [targets.previous for targets in round_] or [torch.empty(0, dtype=torch.long, device=x.device)]
         own = x.index_select(0, torch.cat(previous))
-        return self.finish(torch.cat(totals) if totals else own, own, segments)
+        colored, first = None, 0
+        for targets in round_:
+            if targets.colored.numel():  # all of them are of one type
+                colored = ColoredTargets(targets.node_type, targets.colored + first)
+            first += targets.previous.numel()
+        return self.finish(torch.cat(totals) if totals else own, own, segments, colored)
 
     def _total(self, x: Tensor, targets: TypedTargets, edges: Sequence[tuple[Tensor | None, ...]]) -> Tensor:
         """What the messages to the targets of one node type come to, `[targets, channels]`."""

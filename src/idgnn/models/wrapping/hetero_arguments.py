@@ -49,6 +49,13 @@ class HeteroCall:
                     f"{name} was called with {what} of type {type(given).__name__}, expected a dictionary {form} of "
                     "tensors. Call it as model(x_dict, edge_index_dict, ..., queries=...), or with a HeteroData."
                 )
+        ends = {end: kind for kind in edges if isinstance(kind, tuple) and len(kind) == 3 for end in kind[::2]}
+        if absent := [end for end in ends if end not in x]:
+            raise ValueError(
+                f"{name} was called without features of the node type {absent[0]!r}, which the edge type "
+                f"{ends[absent[0]]} names. Give a type that has none a constant, torch.ones(num_nodes, 1), or the ids "
+                "torch.arange(num_nodes), if the model has an nn.Embedding for them."
+            )
         return HeteroCall(args, kwargs, {kind: value.size(0) for kind, value in x.items()}, dict(edges))
 
     @property
