@@ -42,13 +42,14 @@ LOOP = """\
 Steps of training a second with a GCN in batches of 128 graphs, all processes together, and the share of a step that
 goes into cutting its batch out of the dataset. *Recorded* steps are replayed as CUDA graphs, the default of `idgnn
 train` on a GPU: batches are drawn anew in each epoch and padded to a few sizes, and a recorded step cuts its batch
-itself. *Eager* ones are not (`--cuda-graphs off`), *compiled* ones are recorded too (`--compile`). *MPS*: under NVIDIA's
-Multi-Process Service, without which processes take turns on the GPU. Rows with *fixed batches* are from before:
+itself. *Eager* ones are not (`--cuda-graphs off`), *compiled* ones are recorded too (`--compile`). *MPS*: under
+NVIDIA's Multi-Process Service, without which processes take turns on the GPU. Rows with *fixed batches* are from before:
 every batch was recorded by itself, batches stayed the same for 50 epochs, and ID-GNN-Full colored messages alone.
 """
 PRECISION = """\
-What coarser matrix products cost in accuracy: ID-GNN-Full (GCN) on ENZYMES, node clustering, {epochs} epochs with all else
-at its default, held-out accuracy as mean and standard deviation over {seeds} seeds. By default products are in float32.
+What coarser matrix products cost in accuracy: ID-GNN-Full (GCN) on ENZYMES, node clustering, {epochs} epochs with all
+else at its default, held-out accuracy as mean and standard deviation over {seeds} seeds. By default products are in
+float32.
 """
 MOLHIV = """\
 The same with `--data ogbg-molhiv --processes 1 --modes eager recorded`: 33 thousand molecules, 258 batches an epoch.
