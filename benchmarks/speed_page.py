@@ -43,8 +43,9 @@ Steps of training a second with a GCN in batches of 128 graphs, all processes to
 goes into cutting its batch out of the dataset. *Recorded* steps are replayed as CUDA graphs, the default of `idgnn
 train` on a GPU: batches are drawn anew in each epoch and padded to a few sizes, and a recorded step cuts its batch
 itself. *Eager* ones are not (`--cuda-graphs off`), *compiled* ones are recorded too (`--compile`). *MPS*: under
-NVIDIA's Multi-Process Service, without which processes take turns on the GPU. Rows with *fixed batches* are from before:
-every batch was recorded by itself, batches stayed the same for 50 epochs, and ID-GNN-Full colored messages alone.
+NVIDIA's Multi-Process Service, without which processes take turns on the GPU. Rows with *fixed batches* are from
+before: every batch was recorded by itself, batches stayed the same for 50 epochs, and ID-GNN-Full colored messages
+alone.
 """
 PRECISION = """\
 What coarser matrix products cost in accuracy: ID-GNN-Full (GCN) on ENZYMES, node clustering, {epochs} epochs with all
