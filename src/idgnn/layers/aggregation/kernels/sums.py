@@ -14,7 +14,6 @@ from idgnn.layers.aggregation.dispatch import pieces
 MESSAGES = 8  # of a target that a program reads at once, where it does; most targets have fewer
 MESSAGES_OF_HUBS = 256  # the same where some targets have thousands
 WARPS = 2  # of a program for one target and all channels
-TARGETS = 4  # that a program sums up side by side, a warp each: their loads wait at the same time
 
 
 def jit(names: str) -> Any:
@@ -74,6 +73,7 @@ def _add_messages(
     offset,
     first_weight,
     column,
+    here,
     channels,
     heads,
     WEIGHTED: tl.constexpr,
@@ -81,28 +81,25 @@ def _add_messages(
     ORDERED: tl.constexpr,
     TOTAL: tl.constexpr,
 ):
-    """Adds the messages of one list from `begin` to `end`, of each target: `[TARGETS, CHANNELS]`."""
-    for turn in range(0, tl.max(end - begin, axis=0)):
-        message = begin + turn
-        there = message < end
-        here = there[:, None] & (column < channels)[None, :]
-        row = tl.load(source + message, mask=there, other=0) + offset
-        value = tl.load(x + row[:, None] * channels + column[None, :], mask=here, other=0).to(TOTAL)
+    """Adds the messages from `begin` to `end` of one list."""
+    for message in range(begin, end):
+        row = tl.load(source + message) + offset
+        value = tl.load(x + row * channels + column, mask=here, other=0).to(TOTAL)
         if WEIGHTED:
             which = message
             if ORDERED:
-                which = tl.load(order + which, mask=there, other=0)
+                which = tl.load(order + which)
             if PLACED:
-                which = tl.load(place + which, mask=there, other=0)
-            cell = ((which + first_weight) * heads)[:, None] + (column // (channels // heads))[None, :]
-            value = value * tl.load(weight + cell, mask=here, other=0).to(TOTAL)
+                which = tl.load(place + which)
+            head = column // (channels // heads)
+            value = value * tl.load(weight + (which + first_weight) * heads + head, mask=here, other=0).to(TOTAL)
         total += value
     return total
 
 
 @jit(
-    "x weight place order source ptr more_place more_order more_source more_ptr base own out rows channels heads "
-    "last_row first_row offset begin"
+    "x weight place order source ptr more_place more_order more_source more_ptr base own out channels heads last_row "
+    "first_row offset begin"
 )
 def _sum_kernel(
     x,
@@ -118,7 +115,6 @@ def _sum_kernel(
     base,
     own,
     out,
-    rows,
     channels,
     heads,
     last_row,
@@ -133,20 +129,18 @@ def _sum_kernel(
     OWN: tl.constexpr,
     OWN_WEIGHT: tl.constexpr,  # not an argument, which would be rounded to 32 bits
     TOTAL: tl.constexpr,
-    TARGETS: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
-    target = tl.program_id(0).to(tl.int64) * TARGETS + tl.arange(0, TARGETS)
+    target = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
-    there = target < rows
-    here, cell = there[:, None] & (column < channels)[None, :], target[:, None] * channels + column[None, :]
-    total = tl.zeros([TARGETS, CHANNELS], dtype=TOTAL)
+    here, cell = column < channels, target * channels + column
+    total = tl.zeros([CHANNELS], dtype=TOTAL)
     if BASED:
         total += tl.load(base + cell, mask=here, other=0).to(TOTAL)
     if OWN:
-        row = tl.load(own + target, mask=there, other=0)
-        total += tl.load(x + row[:, None] * channels + column[None, :], mask=here, other=0).to(TOTAL) * OWN_WEIGHT
-    inside = there & (target < last_row)
+        row = tl.load(own + target)
+        total += tl.load(x + row * channels + column, mask=here, other=0).to(TOTAL) * OWN_WEIGHT
+    inside = target < last_row
     first, last = tl.load(ptr + target, mask=inside, other=0), tl.load(ptr + target + 1, mask=inside, other=0)
     total = _add_messages(
         total,
@@ -160,6 +154,7 @@ def _sum_kernel(
         0,
         0,
         column,
+        here,
         channels,
         heads,
         WEIGHTED,
@@ -169,7 +164,7 @@ def _sum_kernel(
     )
     if TWO:
         target = target - first_row
-        inside = there & (target >= 0)
+        inside = target >= 0
         first = tl.load(more_ptr + target, mask=inside, other=0)
         last = tl.load(more_ptr + target + 1, mask=inside, other=0)
         total = _add_messages(
@@ -184,6 +179,7 @@ def _sum_kernel(
             offset,
             begin,
             column,
+            here,
             channels,
             heads,
             WEIGHTED,
@@ -224,7 +220,7 @@ def weighted_sum(
     width, (weight, place, order) = num_columns(x), weights
     more_source, more_ptr, more_place, more_order, *numbers = second or (source, ptr, place, order, 0, 0, 0)
     with torch.cuda.device_of(x):
-        _sum_kernel[(triton.cdiv(rows, TARGETS), triton.cdiv(x.size(1), width))](
+        _sum_kernel[(rows, triton.cdiv(x.size(1), width))](
             x,
             x if weight is None else weight.contiguous(),
             source if place is None else place,
@@ -238,7 +234,6 @@ def weighted_sum(
             x if base is None else base.contiguous(),
             source if own is None else own,
             out,
-            rows,
             x.size(1),
             1 if weight is None or weight.dim() == 1 else weight.size(1),
             ptr.numel() - 1,
@@ -251,9 +246,8 @@ def weighted_sum(
             OWN=own is not None,
             OWN_WEIGHT=own_weight,
             TOTAL=total_type(x),
-            TARGETS=TARGETS,
             CHANNELS=width,
-            num_warps=TARGETS,
+            num_warps=WARPS,
         )
     return out
 
