@@ -29,10 +29,6 @@ messages* is ID-GNN-Full as in Eq. 3 (`color="message"`); the default colors the
 self-loops in every layer of every step, and its GCN computes degrees; *prepared*, this is done before, as it is for an
 `IDGNN`. Only so can they be recorded as CUDA graphs.
 """
-PYG_GPU = """\
-The figures of the GPU are from {code}; what
-the change should bring there is in `benchmarks/NOTES.md`.
-"""
 GPU = """\
 Batches of ENZYMES graphs, *K* = 3, all with the parameters of a 256-wide GCN; forward and backward, prepared before.
 *Eager* launches one kernel after the other, as PyTorch does: that takes longer than most kernels run, so all contenders
@@ -46,8 +42,15 @@ LOOP = """\
 Steps of training a second with a GCN in batches of 128 graphs, all processes together, and the share of a step that
 goes into cutting its batch out of the dataset. *Recorded* steps are replayed as CUDA graphs, the default of `idgnn
 train` on a GPU: batches are drawn anew in each epoch and padded to a few sizes, and a recorded step cuts its batch
-itself. *Eager* ones are not (`--cuda-graphs off`), *compiled* ones are recorded too (`--compile`). Rows with *fixed
-batches* are from before: every batch was recorded by itself, and batches stayed the same for 50 epochs.
+itself. *Eager* ones are not (`--cuda-graphs off`), *compiled* ones are recorded too (`--compile`). *MPS*: under
+NVIDIA's Multi-Process Service, without which processes take turns on the GPU. Rows with *fixed batches* are from
+before: every batch was recorded by itself, batches stayed the same for 50 epochs, and ID-GNN-Full colored messages
+alone.
+"""
+PRECISION = """\
+What coarser matrix products cost in accuracy: ID-GNN-Full (GCN) on ENZYMES, node clustering, {epochs} epochs with all
+else at its default, held-out accuracy as mean and standard deviation over {seeds} seeds. By default products are in
+float32.
 """
 MOLHIV = """\
 The same with `--data ogbg-molhiv --processes 1 --modes eager recorded`: 33 thousand molecules, 258 batches an epoch.
@@ -76,7 +79,6 @@ def page() -> str:
             source("against_pyg_cpu", "python -m benchmarks.against_pyg"),
             source("against_pyg_h200", "python -m benchmarks.against_pyg --device cuda"),
             PYG,
-            PYG_GPU.format(code=record("against_pyg_h200")["code"]) if "code" in record("against_pyg_h200") else "",
             *table(("forward and backward", *CONVS.values()), pyg_rows()),
             "\n## Training steps, on a GPU\n",
             source("h200", "python -m benchmarks.gpu"),
@@ -91,6 +93,10 @@ def page() -> str:
             MOLHIV,
             LOOP,
             *table(("", "processes", "plain GNN", "ID-GNN-Fast", "ID-GNN-Full", "cutting"), loop_rows()),
+            "\n## Precision\n",
+            source("precision_h200", "python -m benchmarks.precision --device cuda"),
+            PRECISION.format(epochs=record("precision_h200")["epochs"], seeds=records("precision_h200")[0]["seeds"]),
+            *table(("`--precision`", "accuracy"), precision_rows()),
             "\n## Large graphs\n",
             *(source(name, command_of(name)) for name in ("douban", "pubmed", "million_h200")),
             LARGE.format(sample=sample),
@@ -225,6 +231,12 @@ def loop_rows() -> Iterable[list[str]]:
                 *(rate(rates[network]) if network in rates else "" for network in NAMES.values()),
                 "" if not shares else f"{min(shares):.0%} to {max(shares):.0%}",
             ]
+
+
+def precision_rows() -> Iterable[list[str]]:
+    """One row for each precision."""
+    for each in records("precision_h200"):
+        yield [f"`{each['precision']}`", f"{each['accuracy']:.4f} ± {each['deviation']:.4f}"]
 
 
 def rate(value: float) -> str:

@@ -136,6 +136,16 @@ def assert_engines_agree(model, graph, edge: dict[str, Tensor], asked, engines, 
             assert_same(gradient, expected_gradient, 1e-9)
 
 
+def assert_same_function(ours, reference, inputs: list[Tensor], parameters: list[Tensor], tolerance=1e-10) -> Tensor:
+    """Both give the same outputs, which are returned, and to ten times that tolerance the same gradients."""
+    found, gradients = value_and_gradients(ours, inputs, parameters)
+    expected, expected_gradients = value_and_gradients(reference, inputs, parameters)
+    assert_same(found, expected, tolerance)
+    for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
+        assert_same(gradient, expected_gradient, 10 * tolerance)
+    return found
+
+
 def value_and_gradients(run, inputs: list[Tensor], parameters: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
     """What `run(*inputs)` returns, and the gradients of a fixed weighted sum of it."""
     inputs = [value.detach().clone().requires_grad_() for value in inputs]

@@ -14,10 +14,10 @@ from tests.laws.networks import (
     KINDS,
     assert_engines_agree,
     assert_same,
+    assert_same_function,
     encoder,
     layer,
     plain_twin,
-    value_and_gradients,
     with_plain_weights,
 )
 
@@ -63,11 +63,7 @@ def test_one_layer_is_its_equation_whoever_is_colored(kind, identity, data):
     def ours(x, *edge):
         return conv(x, graph.edge_index, colored=colored, **dict(zip(names, edge, strict=True)))
 
-    out, gradients = value_and_gradients(ours, inputs, list(conv.parameters()))
-    expected, expected_gradients = value_and_gradients(reference, inputs, list(conv.parameters()))
-    assert_same(out, expected, 1e-12)
-    for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
-        assert_same(gradient, expected_gradient, 1e-11)
+    out = assert_same_function(ours, reference, inputs, list(conv.parameters()), 1e-12)
     if not colored.any():
         assert torch.equal(conv(graph.x, graph.edge_index, **kind.edge(graph)), out)
 

@@ -9,12 +9,13 @@ import torch
 from torch_geometric.utils import erdos_renyi_graph, to_undirected
 
 from idgnn import IDGNN
-from idgnn.identity.schedule import HUB
-from idgnn.layers.aggregation import lists, maxima, sums
+from idgnn.identity.schedule import HUB, Round
+from idgnn.layers.aggregation import lists, maxima, sums, updates
 from idgnn.layers.aggregation.attend import attend, attend_plain
 from idgnn.layers.aggregation.lists import TwoLists
 from idgnn.layers.aggregation.maxima import gather_max, gather_max_plain
 from idgnn.layers.aggregation.sums import gather_sum, gather_sum_plain
+from idgnn.layers.aggregation.updates import add_update, add_update_plain
 from tests.layers.test_gather import messages
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -143,9 +144,9 @@ def test_the_maximum_of_something_unknown_is_unknown():
 def behind_operators(monkeypatch):
     """The operators use the kernels, also where Triton interprets them."""
     if DEVICE == "cpu":
-        for module in (attend_module, sums, maxima):
+        for module in (attend_module, sums, maxima, updates):
             monkeypatch.setattr(module, "kernels_on", lambda device: kernels)
-        for module in (attend_module, lists, maxima):
+        for module in (attend_module, lists, maxima, updates):
             monkeypatch.setattr(module, "has_kernels", lambda device: True)
 
 
@@ -202,6 +203,33 @@ def test_sums_over_two_lists(behind_operators, two, weighted, hubs):
         given[name] = torch.rand(sizes[weighted], dtype=torch.double)
     twins = (of_two(gather, lists, hubs, own=own, own_weight=1.3) for gather in (gather_sum, gather_sum_plain))
     assert_twins_on(DEVICE, *twins, given)
+
+
+# The sources that are the own states of five targets, and the first colored one of six.
+PREVIOUS = {"one color": ([0, 5, 1, 3, 2], 3), "two": ([5, 5, 0, 4, 5], 2), "none": ([0, 1, 2, 0, 1], 4)}
+
+
+@pytest.mark.parametrize("previous", PREVIOUS)
+@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize("twice", [False, True])
+def test_updates_of_colored_targets(behind_operators, previous, in_place, twice):
+    own, split = PREVIOUS[previous]
+    given, results = [torch.randn(5, 20).double(), torch.randn(6 - split, 20).double()], []
+    for function, device in ((add_update, DEVICE), (add_update_plain, "cpu")):
+        empty, second = (messages([], 6 - split, 5), 4 if previous == "two" else None)
+        round_ = Round(6, 5, split, empty, empty, torch.tensor(own, device=device), second=second)
+        leaves = [each.to(device).requires_grad_() for each in given]
+        total = 2 * leaves[0]
+        options = {} if function is add_update_plain else {"in_place": in_place}
+        out = function(total, leaves[1], round_, **options)
+        if function is add_update:
+            assert (out is total) == in_place
+        found = torch.autograd.grad(out.pow(3).sum(), leaves, create_graph=twice)
+        if twice:
+            found = torch.autograd.grad(sum(each.pow(2).sum() for each in found), leaves)
+        results.append([each.detach().cpu() for each in (out, *found)])
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs)
 
 
 def test_maxima_over_two_lists(behind_operators, two, hubs):

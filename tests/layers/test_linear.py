@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from idgnn.layers.linear import linear, linear_by_color, linear_by_color_plain
+from idgnn.layers.linear import linear, linear_and_update, linear_by_color, linear_by_color_plain
+from idgnn.training.cuda_graphs import CudaGraphCache
 
 SIZES = [[0, 0], [3, 0], [0, 2], [3, 2], [2, 1, 3], [2, 0, 1], [1500, 1100]]
 
@@ -27,6 +28,68 @@ def test_rows_of_each_color_have_its_weights(sizes, biased, dtype):
     tolerance = 1e-12 if dtype == torch.float64 else 2e-4
     for ours, theirs in zip(*results, strict=True):
         torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=tolerance)
+
+
+def with_updates(function, x, sizes, weights, biases, updates):
+    """Both maps: at once, or one after the other."""
+    if function is linear_and_update:
+        return linear_and_update(x, sizes, weights, updates, biases)
+    colors = sizes[-len(updates) :]
+    return function(x, sizes, weights, biases), function(x[x.size(0) - sum(colors) :], colors, updates)
+
+
+@pytest.mark.parametrize("sizes", [[3, 2], [0, 2], [2, 1, 3], [2, 0, 1], [2, 3, 0], [1500, 1100]], ids=str)
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("twice", [False, True])
+def test_updates_are_a_second_map_of_the_last_colors(sizes, biased, twice):
+    torch.manual_seed(0)
+    number, dtype = len(sizes), torch.float32 if max(sizes) > 1000 else torch.float64
+    shapes = [(sum(sizes), 6), *[(5, 6)] * number, *[(7, 6)] * (number - 1), *[(5,)] * number * biased]
+    given, results = [torch.randn(shape, dtype=dtype) for shape in shapes], []
+    for function in (linear_and_update, linear_by_color_plain):
+        x, *leaves = [each.clone().requires_grad_() for each in given]
+        weights, updates, biases = leaves[:number], leaves[number : 2 * number - 1], leaves[2 * number - 1 :] or None
+        out, update = with_updates(function, x, sizes, weights, biases, updates)
+        assert update.shape == (sum(sizes[1:]), 7)
+        loss = out.pow(3).sum() + update.pow(3).sum() + (out[-1, 0] * update[-1]).sum()
+        found = torch.autograd.grad(loss, [x, *leaves], allow_unused=True, create_graph=twice)
+        if twice:
+            loss = sum(each.pow(2).mean() for each in found if each is not None)
+            found += torch.autograd.grad(loss, [x, *leaves], allow_unused=True)
+        results.append([out, update, *found])
+    tolerance = 1e-12 if dtype == torch.float64 else 1e-3
+    for ours, theirs in zip(*results, strict=True):
+        assert (ours is None) == (theirs is None), "weights of a color without rows have no gradient"
+        if ours is not None:
+            torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("biased", [False, True])
+def test_branches_of_a_recorded_step_compute_the_same(biased):
+    """Recorded once, replayed on other values: side by side, products read and write what they do one by one."""
+    torch.manual_seed(0)
+    sizes, options = [3000, 500], {"device": "cuda", "dtype": torch.float64}
+    shapes = [(3500, 150), (150, 150), (150, 150), (150, 150), *[(150,), (150,)] * biased]
+    given = [torch.randn(shape, **options).requires_grad_() for shape in shapes]
+
+    def step():
+        x, first, second, update, *biases = given
+        for each in given:
+            each.grad = None
+        found = linear_and_update(x, sizes, [first, second], [update], biases or None)
+        h = linear(found[0], second)
+        (h.sin().sum() + found[1].cos().sum()).backward()
+        return torch.cat([each.grad.flatten() for each in given])
+
+    cache = CudaGraphCache()
+    for _ in range(4):
+        with torch.no_grad():
+            for each in given:
+                each.copy_(torch.randn_like(each))
+        replayed = cache.run("step", lambda: None, lambda _: step())
+        torch.cuda.synchronize()
+        torch.testing.assert_close(replayed.clone(), step(), atol=1e-9, rtol=1e-9)
 
 
 @pytest.mark.parametrize("sizes", [[3, 2], [1100, 30]], ids=str)

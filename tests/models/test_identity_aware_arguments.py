@@ -12,6 +12,7 @@ from torch_geometric.nn import GCNConv, GraphConv, SAGEConv
 from idgnn import IDGNN, ToIdentityGraph, identity_graph
 from idgnn.models import identity_aware_model as wrapper
 from idgnn.models.identity_aware import identity_aware
+from idgnn.models.wrapping import plans
 from tests.models.wrapped import EDGES, NUM_NODES, assert_exact, drawn, features, one_copy_per_query
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -150,7 +151,7 @@ def test_the_identity_graph_is_built_once_per_graph(monkeypatch: pytest.MonkeyPa
         built.append(data)
         return identity_graph(data, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(wrapper, "identity_graph", counted)
+    monkeypatch.setattr(plans, "identity_graph", counted)
     model, x, edges = identity_aware(pyg.GCN(4, 8, 2)), features(), EDGES.clone()
     first = model(x, edges)
     torch.testing.assert_close(model(x, edges), first)

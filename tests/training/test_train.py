@@ -13,7 +13,7 @@ import torch
 
 from idgnn.graphs.sources import Selection
 from idgnn.models.saving import Saved
-from idgnn.training import train as module
+from idgnn.training import single_run as module
 from idgnn.training.callbacks import Callback
 from idgnn.training.run_folder import RunFolder
 from idgnn.training.train import train

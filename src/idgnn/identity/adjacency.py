@@ -188,6 +188,13 @@ def groups(ptr: Tensor, size: int) -> Tensor:
     return torch.repeat_interleave(count, output_size=size)
 
 
+def inverse(order: Tensor) -> Tensor:
+    """Where each element went: `inverse(order)[order] = 0, 1, 2, ...`."""
+    place = torch.empty_like(order)
+    place[order] = torch.arange(order.numel(), device=order.device)
+    return place
+
+
 def contains(sorted_keys: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
     """For each key, its position among the sorted ones, and whether it is one of them."""
     if sorted_keys.numel() == 0:
@@ -241,6 +248,4 @@ def distinct(ids: Tensor, size: int, last: Tensor | None = None) -> tuple[Tensor
         return found, table.index_select(0, ids)
     if order is None:
         return found, place
-    moved = torch.empty_like(order)
-    moved[order] = every
-    return found.index_select(0, order), moved.index_select(0, place)
+    return found.index_select(0, order), inverse(order).index_select(0, place)

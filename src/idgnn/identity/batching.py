@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from idgnn.identity.adjacency import pointers
+from idgnn.identity.adjacency import inverse, pointers
 
 ROW_KEYS = ("x", "node", "colored", "arrival", "before")
 EDGE_KEYS = ("edge_index", "edge", "edge_attr", "edge_weight")
@@ -42,7 +42,7 @@ def regroup(graph: Any, data: Any) -> Any:
     num_nodes = graph.plain_row.numel()
     moved = _places(graph.batch, num_nodes)
     edge_moved = _places(graph.batch[graph.edge_index[1]], graph.plain_edge.numel())
-    row_order, edge_order = _inverse(moved), _inverse(edge_moved)
+    row_order, edge_order = inverse(moved), inverse(edge_moved)
 
     batch: Any = Batch(_base_cls=type(graph))
     for key, value in graph.to_dict().items():
@@ -100,16 +100,9 @@ def _keep_sizes(batch: Any, data: Any) -> None:
 def _places(graph: Tensor, first: int) -> Tensor:
     """Where each of two runs of elements, the first `first` and the others, goes when they are sorted by `graph`."""
     if not bool((graph[:first].diff() >= 0).all() and (graph[first:].diff() >= 0).all()):
-        return _inverse(torch.argsort(graph, stable=True))  # a batch made by hand, or rows of two colors
+        return inverse(torch.argsort(graph, stable=True))  # a batch made by hand, or rows of two colors
     # Both runs are sorted: an element moves up by the elements of the other run that belong before it.
     size = int(graph.max()) + 1 if graph.numel() else 0
     before = pointers(graph[first:], size)[graph[:first]]
     after = pointers(graph[:first], size)[graph[first:] + 1] - first
     return torch.arange(graph.numel(), device=graph.device) + torch.cat([before, after])
-
-
-def _inverse(order: Tensor) -> Tensor:
-    """Where each element went: `_inverse(order)[order] = 0, 1, 2, ...`."""
-    moved = torch.empty_like(order)
-    moved[order] = torch.arange(order.numel(), device=order.device)
-    return moved

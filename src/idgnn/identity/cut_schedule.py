@@ -80,6 +80,7 @@ class StackedRound:
         self.plain_blocks = _blocks_before(sources, round_.split)
         self.first_blocks = None if round_.second is None else _blocks_before(sources, round_.second)
         self.previous = cutter.field(targets, round_.previous, sources)
+        self.in_order = round_.in_order and sources is targets  # else the blocks of the two may be padded differently
         changes = [] if exchange is None else [exchange.changes]
         degrees = [messages.back.degree for messages in (round_.plain, *changes, round_.colored)]
         sent = cutter.field(sources, torch.cat(degrees))  # by each source
@@ -102,8 +103,8 @@ class StackedRound:
             plain, exchange = self.exchange.cut(cut)
         colored, real = self.colored.cut(cut), cut.real(self.targets)
         second = None if self.first_blocks is None else sum(cut.sizes[self.sources.number][: self.first_blocks])
-        previous = cut[self.previous]
-        return Round(num_sources, num_targets, split, plain, colored, previous, exchange, second=second, real=real)
+        sizes, previous, order = (num_sources, num_targets, split), cut[self.previous], self.in_order
+        return Round(*sizes, plain, colored, previous, exchange, second=second, real=real, in_order=order)
 
 
 class StackedExchange:

@@ -23,6 +23,7 @@ Nothing real depends on padding:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 
 import torch
 from torch import Tensor
@@ -45,11 +46,12 @@ class PaddedCutter:
         cutter: For the whole dataset. Its tensors may be written over: they are read anew for each batch.
         num_graphs: The number of graphs in a batch, of which the last one is always that for none.
         room: The size of each segment, at least one more than the graphs have; 0 if the dataset has none `[segments]`.
+        kernels: Has `cut_positions` for the device, which computes :meth:`_positions` in fewer launches.
     """
 
-    def __init__(self, cutter: Cutter, num_graphs: int, room: Tensor) -> None:
+    def __init__(self, cutter: Cutter, num_graphs: int, room: Tensor, kernels: ModuleType | None = None) -> None:
         store = self.store = cutter.store
-        device, self.num_graphs = store.pool.device, num_graphs
+        device, self.num_graphs, self.kernels = store.pool.device, num_graphs, kernels
         by_space = room.split(store.segments)
         self.sizes = [_blocks(each.tolist(), blocks) for each, blocks in zip(by_space, store.blocks, strict=True)]
         self.totals = [sum(each) for each in self.sizes]
@@ -78,17 +80,12 @@ class PaddedCutter:
         store = self.store
         length, start = store.runs.index_select(2, graphs).flatten(1)  # [runs] each
         torch.cumsum(length, 0, out=self._ahead[1:])
-        goes_to = self._ahead[:-1] + (self._begin - self._ahead.index_select(0, self._first_run))
-        run = torch.searchsorted(goes_to[1:], self._position, right=True)
-        skip, end = torch.stack([start - goes_to, start + length]).index_select(1, run)  # [positions] each
-        index = self._position + skip
-        real = index < end
-        index = torch.where(real, index, self._padding)
-        # Where many positions of padding share a column, any of them is right.
-        store.moving.index_copy_(0, index, self._within)
-        found = store.place.index_select(0, store.pool.index_select(1, index).flatten()).view(ROWS, -1)
-        if self._before is not None:
-            found = found - self._before
+        if self.kernels is None:
+            index, run, real, found = self._positions(length, start)
+        else:
+            given = (self._ahead, self._first_run, self._begin, self._padding, self._within, self._before)
+            where = (store.pool, store.place, store.moving, (length, start))
+            index, run, real, found = self.kernels.cut_positions(*where, *given)
         summed = found.flatten().index_select(0, self._counts).cumsum(0)
         pointers = summed - summed.index_select(0, self._lead)
         return PaddedCut(
@@ -99,6 +96,20 @@ class PaddedCutter:
             pointers.split(self._pointer_sizes),
             self,
         )
+
+    def _positions(self, length: Tensor, start: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The column, the run and whether it is no padding, of each position, and all fields `[ROWS, positions]`."""
+        store = self.store
+        goes_to = self._ahead[:-1] + (self._begin - self._ahead.index_select(0, self._first_run))
+        run = torch.searchsorted(goes_to[1:], self._position, right=True)
+        skip, end = torch.stack([start - goes_to, start + length]).index_select(1, run)  # [positions] each
+        index = self._position + skip
+        real = index < end
+        index = torch.where(real, index, self._padding)
+        # Where many positions of padding share a column, any of them is right.
+        store.moving.index_copy_(0, index, self._within)
+        found = store.place.index_select(0, store.pool.index_select(1, index).flatten()).view(ROWS, -1)
+        return index, run, real, found if self._before is None else found - self._before
 
     def _offsets(self, total: int, device: torch.device) -> Tensor | None:
         """For fields that are counted from a block on, where that begins: `[ROWS, positions]`; `None` if all are 0."""

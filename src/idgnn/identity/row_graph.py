@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -60,7 +60,7 @@ def whole(rows: RowGraph, num_layers: int, first_loop: int | None = None) -> Sch
     owner, position = into.expand(order)
     split, second = color_sizes(rows.colored, order)
     messages = place[into.neighbor[position]], owner, into.edge[position]
-    round_ = split_round(messages, every, split, order.numel(), second=second)
+    round_ = replace(split_round(messages, every, split, order.numel(), second=second), in_order=True)
     return Schedule(rows.node[order], (round_,) * num_layers, place[rows.query_row])
 
 

@@ -98,6 +98,7 @@ class Round:
     blocks: Blocks | None = None
     second: int | None = None
     real: Tensor | None = None  # [targets] whether each is no padding (identity/padded_cut.py); None: all are real
+    in_order: bool = False  # whether the targets are the sources, in the same order
 
     @property
     def has_color(self) -> bool:
@@ -110,6 +111,10 @@ class Round:
         if self.exchange is not None:
             return self.exchange.received
         return self.plain.ptr.diff() + self.colored.ptr.diff()
+
+    def own_states(self, x: Tensor) -> Tensor:
+        """What each target has before the round `[targets, channels]`, from the states of the sources."""
+        return x if self.in_order else x.index_select(0, self.previous)
 
     def split_by_color(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The states of plain and of colored sources."""

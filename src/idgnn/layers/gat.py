@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from idgnn.choices import Color
 from idgnn.identity.schedule import Blocks, Round, TakesBlocks
-from idgnn.layers.aggregation import attend, attention, attention_and_score, gather_sum, together
+from idgnn.layers.aggregation import add_update, attend, attention, attention_and_score, gather_sum, together
 from idgnn.layers.linear import linear_by_color
 from idgnn.layers.operator import Operator
 
@@ -73,7 +73,7 @@ class IdentityGAT(Operator):
         """One round: `[sources, in_channels]` to `[targets, out_channels]`."""
         sizes = [round_.split, *round_.num_of_color]
         lins = [self._lin_of(color) for color in range(len(sizes))]
-        sent = linear_by_color(x, sizes, [lin.weight for lin in lins])
+        sent, update = self.by_color(x, round_, [lin.weight for lin in lins])
         # a W h is one number a row and head: cheaper as (a W) h, and then of both ends at once.
         plain = self._towards(self.lin)
         ends = [plain]
@@ -84,8 +84,8 @@ class IdentityGAT(Operator):
             out = attend(sent, scores, together(round_), round_.previous, self.negative_slope)
         else:
             out = self._attend_blocks(sent, scores, round_, round_.blocks)
-        if self.update_colored is not None and round_.num_sources > round_.split:
-            out = self.color_update(out.clone(), x[round_.split :], round_)  # gradients of attention need it as it is
+        if update is not None:
+            out = add_update(out, update, round_, in_place=False)  # gradients of attention need it as it is
         return out if self.bias is None else out + self.bias
 
     def block_values(self, x: Tensor, blocks: Blocks) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from idgnn.choices import Color
 from idgnn.identity.schedule import Round
-from idgnn.layers.aggregation import gather_sum, together
+from idgnn.layers.aggregation import gather_sum
 from idgnn.layers.operator import LinearSumOperator
 
 
@@ -76,14 +76,13 @@ class IdentityGCN(LinearSumOperator):
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """As every layer that sums; but W may act on sums or on summands, and is applied to whichever are fewer."""
         if round_.num_targets >= round_.split:
-            total = gather_sum(self.messages(x, round_), together(round_), edge_weight=weight)
-            return self.conclude(total, x, x[round_.split :], round_)
+            return super().direct(x, round_, weight)
         plain, colored = round_.split_by_color(x)
         total = self.message(gather_sum(plain, round_.plain, edge_weight=weight), 0)
-        if round_.has_color:
-            sent = self.of_colored(colored, round_, self.message)
-            total = gather_sum(sent, round_.colored, edge_weight=weight, base=total)
-        return self.conclude(total, x, colored, round_)
+        if not round_.has_color:
+            return self.conclude(total, x, self.update_of(colored, round_), round_)
+        sent, update = self.colored_messages(colored, round_)
+        return self.conclude(gather_sum(sent, round_.colored, edge_weight=weight, base=total), x, update, round_)
 
 
 def _last_of_each(node: Tensor, loop: Tensor, num_nodes: int, weight: Tensor) -> Tensor:

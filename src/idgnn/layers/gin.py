@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from idgnn.choices import Color
 from idgnn.identity.schedule import Messages, Round
-from idgnn.layers.aggregation import gather_sum
-from idgnn.layers.linear import linear
+from idgnn.layers.aggregation import add_update, gather_sum
+from idgnn.layers.linear import add_bias, linear
 from idgnn.layers.operator import LinearSumOperator, Operator
 
 
@@ -65,15 +65,23 @@ class IdentityGIN(LinearSumOperator):
         """As every layer that sums; but W may act on sums or on summands, is applied to whichever are fewer,
         and once to a target's own state and its sum together."""
         colored = x[round_.split :]
-        own = {"own": round_.previous, "own_weight": self.own_weight}
         if round_.num_targets <= round_.num_sources:
-            out = linear(gather_sum(x, round_.plain, **own), self.lin.weight, self.lin.bias)
+            out = linear(self._sum_with_own(x, round_), self.lin.weight, self.lin.bias)
         else:
-            out = gather_sum(self.message(x, 0), round_.plain, **own) + self.lin.bias
+            out = add_bias(self._sum_with_own(self.message(x, 0), round_), self.lin.bias)
         if round_.has_color:
-            out = gather_sum(self.of_colored(colored, round_, self.message), round_.colored, base=out)
-        out = self.color_update(out, colored, round_).relu()
-        return linear(out, self.lin_out.weight, self.lin_out.bias)
+            sent, update = self.colored_messages(colored, round_)
+            out = gather_sum(sent, round_.colored, base=out)
+        else:
+            update = self.update_of(colored, round_)
+        out = out if update is None else add_update(out, update, round_)
+        return linear(out.relu(), self.lin_out.weight, self.lin_out.bias)
+
+    def _sum_with_own(self, x: Tensor, round_: Round) -> Tensor:
+        """The sum of plain messages and, with its weight, the row of each target itself."""
+        if round_.in_order and self.own_weight == 1:
+            return gather_sum(x, round_.plain, base=x)
+        return gather_sum(x, round_.plain, own=round_.previous, own_weight=self.own_weight)
 
 
 class IdentityGINE(Operator):
@@ -135,8 +143,10 @@ class IdentityGINE(Operator):
             edges = self.lin_edge_colored or self.lin_edge, self.lin_edge_second or self.lin_edge
             second = None if round_.second is None else round_.second - round_.split
             out = out + _sum_of_messages(state, round_.colored, edges, second, edge_attr)
-        out = out + (1 + self.eps) * x.index_select(0, round_.previous)
-        return self.lin_out(self.lin_in(self.color_update(out, colored, round_)).relu())
+        out = out + (1 + self.eps) * round_.own_states(x)
+        update = self.update_of(colored, round_)
+        out = out if update is None else add_update(out, update, round_)
+        return self.lin_out(self.lin_in(out).relu())
 
     def _state(self, x: Tensor, color: int) -> Tensor:
         lin = (None, self.lin_colored, self.lin_second)[color]

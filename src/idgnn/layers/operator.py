@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from idgnn.choices import Color
 from idgnn.identity.schedule import Blocks, Exchange, Messages, Round, TakesBlocks
-from idgnn.layers.aggregation import gather_sum, together
-from idgnn.layers.linear import linear, linear_by_color
+from idgnn.layers.aggregation import add_update, gather_sum, together
+from idgnn.layers.linear import linear, linear_and_update, linear_by_color
 
 
 class Operator(nn.Module, ABC):
@@ -83,35 +83,28 @@ class Operator(nn.Module, ABC):
             return of(colored, 1)
         return torch.cat([of(x, color) for color, x in enumerate(colored.split(round_.num_of_color), 1)])
 
-    def color_update(self, total: Tensor, colored: Tensor, round_: Round) -> Tensor:
-        r"""Adds :math:`\mathbf{W}_c \mathbf{h}_v` to the targets that are colored, in place.
+    def update_weights(self, round_: Round) -> list[Tensor]:
+        r""":math:`\mathbf{W}_c` of each color; none if updates are not colored, or no row of the round is."""
+        if self.update_colored is None or round_.num_sources == round_.split or not round_.num_targets:
+            return []
+        if round_.second is None:
+            return [self.update_colored]
+        assert self.update_second is not None
+        return [self.update_colored, self.update_second]
 
-        Args:
-            total: What the targets have so far `[targets, channels]`.
-            colored: The states of the colored sources `[colored sources, in_channels]`.
-            round_: The round.
-        """
-        if self.update_colored is None or not colored.size(0) or not round_.num_targets:
-            return total
-        # The state of a colored source is that of at most one target before the round: this finds it without a look at
-        # values, so that a step can be recorded. Sources without a target add zero to the first one.
-        if round_.second is not None:
-            return self._color_updates(total, colored, round_)
-        none = round_.num_targets
-        every = torch.arange(none, device=total.device)
-        target = every.new_full((round_.num_sources,), none).scatter_(0, round_.previous, every)[round_.split :]
-        there = target < none
-        added = linear(colored, self.update_colored) * there.unsqueeze(-1)
-        return total.index_add_(0, target.where(there, 0), added.to(total.dtype))
+    def by_color(
+        self, x: Tensor, round_: Round, weights: Sequence[Tensor], biases: Sequence[Tensor] | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Linear maps of all sources, by their color, and the updates of the colored ones, if there are any."""
+        sizes, updates = [round_.split, *round_.num_of_color], self.update_weights(round_)
+        if updates:
+            return linear_and_update(x, sizes, weights, updates, biases)
+        return linear_by_color(x, sizes, weights, biases), None
 
-    def _color_updates(self, total: Tensor, colored: Tensor, round_: Round) -> Tensor:
-        """The same with two colors, where the row of a node under one color is the previous one of many targets."""
-        first, second = self.update_colored, self.update_second
-        assert first is not None and second is not None
-        added = self.of_colored(colored, round_, lambda x, color: linear(x, first if color == 1 else second))
-        added = torch.cat([added.new_zeros(1, added.size(1)), added])  # the first one for all other targets
-        place = (round_.previous - (round_.split - 1)).clamp(min=0)
-        return total.add_(added.index_select(0, place).to(total.dtype))
+    def update_of(self, colored: Tensor, round_: Round) -> Tensor | None:
+        r""":math:`\mathbf{W}_c \mathbf{h}_v` from the states of the colored sources; `None` if there are no updates."""
+        updates = self.update_weights(round_)
+        return linear_by_color(colored, round_.num_of_color, updates) if updates else None
 
     @abstractmethod
     def forward(self, x: Tensor, round_: Round, weight: Tensor | None, edge_attr: Tensor | None) -> Tensor:
@@ -160,17 +153,17 @@ class SumOperator(Operator):
 
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """One round in which every target receives all of its messages."""
-        total = gather_sum(self.messages(x, round_), together(round_), edge_weight=weight)
-        return self.conclude(total, x, x[round_.split :], round_)
+        sent, update = self.messages(x, round_)
+        return self.conclude(gather_sum(sent, together(round_), edge_weight=weight), x, update, round_)
 
-    def messages(self, x: Tensor, round_: Round) -> Tensor:
-        """What all sources send: `[sources, in_channels]` to `[sources, channels]`."""
-        plain, colored = round_.split_by_color(x)
-        return torch.cat([self.message(plain, 0), self.of_colored(colored, round_, self.message)])
+    @abstractmethod
+    def messages(self, x: Tensor, round_: Round) -> tuple[Tensor, Tensor | None]:
+        """What all sources send, `[sources, in_channels]` to `[sources, channels]`, and the updates of colored ones."""
 
-    def conclude(self, total: Tensor, x: Tensor, colored: Tensor, round_: Round) -> Tensor:
-        """The result, with the update of colored targets; `colored` are the states of the colored sources."""
-        return self.color_update(self.combine(total, x, round_), colored, round_)
+    def conclude(self, total: Tensor, x: Tensor, update: Tensor | None, round_: Round) -> Tensor:
+        """The result, with the updates of colored targets."""
+        out = self.combine(total, x, round_)
+        return out if update is None else add_update(out, update, round_)
 
     def plain_round(self, x: Tensor, messages: Messages, weight: Tensor | None) -> PlainRound:
         """Messages and sums of plain rows."""
@@ -195,7 +188,7 @@ class SumOperator(Operator):
         if exchange.changes.source.numel():
             change = _minus_rows(self.message(own, 0), plain.sent, twin)
             total = gather_sum(change, exchange.changes, edge_weight=weight, base=total)
-        return self.conclude(total, x, colored, round_)
+        return self.conclude(total, x, self.update_of(colored, round_), round_)
 
 
 class LinearSumOperator(SumOperator):
@@ -226,21 +219,28 @@ class LinearSumOperator(SumOperator):
         """`W h`."""
         return linear(x, self.weight_of(color))
 
-    def messages(self, x: Tensor, round_: Round) -> Tensor:
+    def messages(self, x: Tensor, round_: Round) -> tuple[Tensor, Tensor | None]:
         """`W h` of all sources."""
-        sizes = [round_.split, *round_.num_of_color]
-        return linear_by_color(x, sizes, [self.weight_of(color) for color in range(len(sizes))])
+        return self.by_color(x, round_, [self.weight_of(color) for color in range(1 + len(round_.num_of_color))])
+
+    def colored_messages(self, colored: Tensor, round_: Round) -> tuple[Tensor, Tensor | None]:
+        """`W h` of the colored sources, and their updates."""
+        sizes, updates = round_.num_of_color, self.update_weights(round_)
+        weights = [self.weight_of(color) for color in range(1, 1 + len(sizes))]
+        if updates:
+            return linear_and_update(colored, sizes, weights, updates)
+        return linear_by_color(colored, sizes, weights), None
 
     def combine(self, total: Tensor, x: Tensor, round_: Round) -> Tensor:
         """Adds the own state."""
         if self.own_weight:
-            own = self.message(x.index_select(0, round_.previous), 0)
+            own = self.message(round_.own_states(x), 0)
             total = torch.add(total, own, alpha=self.own_weight)
         return self.finish(total)
 
-    def conclude(self, total: Tensor, x: Tensor, colored: Tensor, round_: Round) -> Tensor:
+    def conclude(self, total: Tensor, x: Tensor, update: Tensor | None, round_: Round) -> Tensor:
         """The result; the update is part of the sum."""
-        return self.combine(self.color_update(total, colored, round_), x, round_)
+        return self.combine(total if update is None else add_update(total, update, round_), x, round_)
 
     def plain_round(self, x: Tensor, messages: Messages, weight: Tensor | None) -> PlainRound:
         """Sums of plain rows; their messages are not needed again."""
@@ -258,39 +258,41 @@ class LinearSumOperator(SumOperator):
         (own, colored), exchange = own_states, round_.exchange
         assert exchange is not None
         states = plain.states.index_select(0, exchange.twin[own.size(0) :])
-        change = self.of_colored(colored, round_, self.message) - self.message(states, 0)
+        sent, update = self.colored_messages(colored, round_)
+        change = sent - self.message(states, 0)
         if self.own_weight and exchange.arrived.numel() < round_.num_targets:
-            return self._with_plain_own_states(plain, x, own_states, round_, exchange, weight, change)
+            return self._with_plain_own_states(plain, x, own, round_, exchange, weight, change, update)
         base = plain.total.index_select(0, exchange.base)
         total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
-        total = self.color_update(total, colored, round_)
+        total = total if update is None else add_update(total, update, round_)
         if exchange.changes.source.numel() == 0:
             return self.combine(total, x, round_)
         change = _minus_rows(own, plain.states, exchange.twin[: own.size(0)])
         change = gather_sum(change, exchange.changes, edge_weight=weight)
         if self.own_weight:
-            change = torch.add(change, x.index_select(0, round_.previous), alpha=self.own_weight)
+            change = torch.add(change, round_.own_states(x), alpha=self.own_weight)
         return self.finish(torch.addmm(total, change, self.weight_of(0).t()))
 
     def _with_plain_own_states(
         self,
         plain: PlainRound,
         x: Tensor,
-        own_states: Sequence[Tensor],
+        own: Tensor,
         round_: Round,
         exchange: Exchange,
         weight: Tensor | None,
         change: Tensor,
+        update: Tensor | None,
     ) -> Tensor:
         """:meth:`exchanged` where few targets have a state of their own yet: plain own states are part of the base."""
-        (own, colored), arrived, sums = own_states, exchange.arrived, plain.total_with_own
+        arrived, sums = exchange.arrived, plain.total_with_own
         if sums is None:
             assert exchange.base_row is not None
             before = self.message(plain.states.index_select(0, exchange.base_row), 0)
             sums = torch.add(plain.total, before, alpha=self.own_weight)
         base = sums.index_select(0, exchange.base)
         total = gather_sum(change, round_.colored, edge_weight=weight, base=base)
-        total = self.color_update(total, colored, round_)
+        total = total if update is None else add_update(total, update, round_)
         if exchange.changes.source.numel():
             change = _minus_rows(own, plain.states, exchange.twin[: own.size(0)])
             total = gather_sum(self.message(change, 0), exchange.changes, edge_weight=weight, base=total)

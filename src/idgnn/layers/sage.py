@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from idgnn.choices import Aggregation, Color
 from idgnn.identity.schedule import Blocks, Round, TakesBlocks
 from idgnn.layers.aggregation import gather_max, together
-from idgnn.layers.linear import linear, linear_by_color
+from idgnn.layers.linear import linear
 from idgnn.layers.operator import SumOperator
 
 
@@ -70,11 +70,11 @@ class IdentitySAGE(SumOperator):
         lin = self._lin_of(color)
         return linear(x, lin.weight, lin.bias).relu_()
 
-    def messages(self, x: Tensor, round_: Round) -> Tensor:
+    def messages(self, x: Tensor, round_: Round) -> tuple[Tensor, Tensor | None]:
         """`ReLU(W h + b)` of all sources."""
-        sizes = [round_.split, *round_.num_of_color]
-        lins = [self._lin_of(color) for color in range(len(sizes))]
-        return linear_by_color(x, sizes, [lin.weight for lin in lins], [lin.bias for lin in lins]).relu_()
+        lins = [self._lin_of(color) for color in range(1 + len(round_.num_of_color))]
+        sent, update = self.by_color(x, round_, [lin.weight for lin in lins], [lin.bias for lin in lins])
+        return sent.relu_(), update
 
     def _lin_of(self, color: int) -> nn.Linear:
         return (self.lin, self.lin_colored, self.lin_second)[color] or self.lin
@@ -83,18 +83,22 @@ class IdentitySAGE(SumOperator):
         """`U [aggregate, h_u]`."""
         if self.aggr == "mean":
             total = total / round_.received.clamp(min=1).unsqueeze(-1)
-        both = torch.cat([total, x.index_select(0, round_.previous)], dim=-1)
-        return linear(both, self.lin_out.weight, self.lin_out.bias)
+        if round_.num_targets <= round_.num_sources:
+            both = torch.cat([total, round_.own_states(x)], dim=-1)
+            return linear(both, self.lin_out.weight, self.lin_out.bias)
+        # Several targets have the state of the same source: its product is made once.
+        to_total, to_own = self.lin_out.weight.split([total.size(1), x.size(1)], dim=1)
+        return linear(total, to_total, self.lin_out.bias).add_(linear(x, to_own).index_select(0, round_.previous))
 
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """As every layer that sums, or with maxima in place of sums."""
         if self.sums:
             return super().direct(x, round_, weight)
-        sent = self.messages(x, round_)
+        sent, update = self.messages(x, round_)
         if round_.blocks is not None:
             plain, colored = round_.split_by_color(sent)
             sent = torch.cat([plain, *(round_.blocks.known or _maxima(plain, round_.blocks)), colored])
-        return self.conclude(gather_max(sent, together(round_)), x, x[round_.split :], round_)
+        return self.conclude(gather_max(sent, together(round_)), x, update, round_)
 
 
 def _maxima(sent: Tensor, blocks: Blocks) -> tuple[Tensor]:

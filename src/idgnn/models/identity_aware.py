@@ -122,6 +122,19 @@ def identity_aware(
         if colors != 1:
             raise ValueError("colors=2 is for models of one node type; here a query has one color.")
         return HeteroIdentityAwareModel(module, color)
+    said = _roles_by_name(per_node, per_edge, shared)
+    if not isinstance(module, MessagePassing):
+        _check_names(module, said)
+        return IdentityAwareModel(module, said, color, second_nodes if colors == 2 else None, pool)
+    if said:
+        raise ValueError("per_node, per_edge and shared are for models; the arguments of a layer are given per row.")
+    return IdentityAwareLayer(module, color, colors)
+
+
+def _roles_by_name(
+    per_node: str | Iterable[str], per_edge: str | Iterable[str], shared: str | Iterable[str]
+) -> dict[str, ArgumentRole]:
+    """The role of each argument that the user names; refuses two of them."""
     roles: tuple[tuple[ArgumentRole, Iterable[str]], ...] = ("node", per_node), ("edge", per_edge), ("shared", shared)
     said: dict[str, ArgumentRole] = {}
     for role, names in roles:
@@ -130,12 +143,7 @@ def identity_aware(
                 raise ValueError(
                     f"the argument {name} is said to be per {said[name]} and {role}, expected one of them."
                 )
-    if not isinstance(module, MessagePassing):
-        _check_names(module, said)
-        return IdentityAwareModel(module, said, color, second_nodes if colors == 2 else None, pool)
-    if said:
-        raise ValueError("per_node, per_edge and shared are for models; the arguments of a layer are given per row.")
-    return IdentityAwareLayer(module, color, colors)
+    return said
 
 
 def _check_names(module: nn.Module, said: dict[str, ArgumentRole]) -> None:

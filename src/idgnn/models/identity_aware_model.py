@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,12 @@ from idgnn.choices import Color, Pool
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.cost import keep_freed_memory
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph, identity_graph_of
-from idgnn.identity.kept import Kept
 from idgnn.identity.row_graph import RowGraph
-from idgnn.identity.schedule import Messages, group_messages
+from idgnn.identity.schedule import Messages
 from idgnn.identity.second_nodes import SecondNodes
 from idgnn.layers.eager import eager
-from idgnn.models.inputs import Inputs, check_one_color, check_prebuilt, given
-from idgnn.models.planner import answers_of, pooled
+from idgnn.models.inputs import Inputs, check_one_color, given
+from idgnn.models.planner import pooled
 from idgnn.models.pooling import pool_states
 from idgnn.models.prepared import Prepared
 from idgnn.models.wrapping.arguments import ModelCall, rows_of
@@ -33,7 +31,8 @@ from idgnn.models.wrapping.calls import Calls, ColoredRows, Context
 from idgnn.models.wrapping.color_map import ColorMap, source_channels
 from idgnn.models.wrapping.hooks import LayerHooks, ReversibleParameters
 from idgnn.models.wrapping.lifting import lift, original_call
-from idgnn.models.wrapping.plan import Plan, Rounds, trimmed_plan, whole_plan
+from idgnn.models.wrapping.plan import Plan, Rounds
+from idgnn.models.wrapping.plans import Plans
 from idgnn.models.wrapping.refusals import check_no_rows_of_nodes, check_trace
 from idgnn.models.wrapping.roles import ArgumentRole, Roles
 from idgnn.models.wrapping.trace import side_effect_free, trace, trial
@@ -110,7 +109,7 @@ class IdentityAwareModel(Wrapped):
         self._traced: dict[str, tuple[int, Rounds | None]] = {}  # by the settings of a call
         self._verified: set[int] = set()  # numbers of rounds
         self._trimmed: set[Rounds] = set()  # chains of layers that are exact on the rows that matter
-        self._kept = Kept()
+        self._plans = Plans(second)
 
     identity = "full"
     operator = None  # its layers are not ours
@@ -224,7 +223,8 @@ class IdentityAwareModel(Wrapped):
             keep_freed_memory()
         try:
             num_layers, rounds = self._prepare(plain)
-            plan = self._plan(plain, queries, graph, num_layers, rounds)
+            order = rounds if rounds in self._trimmed and not plain.sized else None
+            plan = self._plans.get(plain, queries, graph, num_layers, order)
             output = self.run_plan(lift(call, plan, self.roles), plan)
         except torch.OutOfMemoryError:
             raise
@@ -277,41 +277,6 @@ class IdentityAwareModel(Wrapped):
 
     def _layers(self) -> dict[str, MessagePassing]:
         return {name: layer for name, layer in self.module.named_modules() if isinstance(layer, MessagePassing)}
-
-    def _plan(
-        self,
-        call: ModelCall,
-        queries: Tensor | None,
-        graph: IdentityGraph | None,
-        num_layers: int,
-        rounds: Rounds | None,
-    ) -> Plan:
-        """The rows to run on, worked out once per graph; with queries every time, since they may be others."""
-        order = rounds if rounds in self._trimmed and not call.sized else None
-
-        def make(graph: IdentityGraph) -> Plan:
-            return whole_plan(graph) if order is None else trimmed_plan(graph, num_layers, order)
-
-        def build() -> Plan:
-            plain = Data(edge_index=call.edge_index, num_nodes=call.num_nodes)
-            if self.second_nodes is None:
-                check_one_color(queries)
-                return make(identity_graph(plain, num_layers=num_layers, queries=queries))
-            reading = self.second_nodes.read(IndexedGraph(call.edge_index.long(), call.num_nodes), queries)
-            plan = make(identity_graph_of(plain, num_layers, reading.queries, warn=False))
-            return _pooling(plan, reading.owner, reading.num_answers)
-
-        def of_prebuilt(graph: IdentityGraph) -> Plan:
-            return _pooling(make(graph), *answers_of(graph)) if "pooled_into" in graph else make(graph)
-
-        if graph is not None:
-            check_prebuilt(graph, num_layers, self.second_nodes)
-            depends_on = (graph.node, graph.edge, graph.colored, graph.query_row, graph.plain_row, graph.plain_edge)
-            depends_on += (graph.pooled_into,) if "pooled_into" in graph else ()
-            return self._kept.get(graph.edge_index, (num_layers, order), lambda: of_prebuilt(graph), depends_on)
-        if queries is not None:
-            return build()
-        return self._kept.get(call.edge_index, (num_layers, order, call.num_nodes), build)
 
     def _prepare(self, call: ModelCall) -> tuple[int, Rounds | None]:
         """Detects roles and rounds at the first call, and compares the model with brute force on the first graph with
@@ -376,9 +341,3 @@ class IdentityAwareModel(Wrapped):
         self._verified.add(num_layers)
         if trimmed and rounds is not None:
             self._trimmed.add(rounds)
-
-
-def _pooling(plan: Plan, owner: Tensor, num_answers: int) -> Plan:
-    """A plan whose answers are pooled into the embeddings `owner` `[queries]`."""
-    every = torch.arange(owner.numel(), device=owner.device)
-    return replace(plan, pool=group_messages(every, owner, owner[:0], owner.numel(), num_answers))

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from idgnn.identity.padded_cut import PaddedCutter, segment_sizes
+from idgnn.layers.aggregation.dispatch import kernels_on
 from idgnn.models.prepared import PreparedGraphs
 from idgnn.training.batches import GraphBatch
 
@@ -131,5 +132,7 @@ class PaddedBatches:
             for both, there in zip(self._colored, size.colored, strict=True):
                 if not there:
                     room[both] = 0
-            self._cutters[size] = PaddedCutter(self.whole.cutter, self.graphs.numel(), room)
+            self._cutters[size] = PaddedCutter(
+                self.whole.cutter, self.graphs.numel(), room, kernels_on(self.graphs.device)
+            )
         return self._cutters[size]

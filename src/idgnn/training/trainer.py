@@ -27,7 +27,7 @@ from idgnn.training.recorder import Kind, Recorder, is_recorded, knows_padding
 from idgnn.training.root_batches import RootBatches, RootSource
 from idgnn.training.run_folder import Epoch
 from idgnn.training.run_settings import TrainOptions
-from idgnn.training.seeds import generator_of, seed_of
+from idgnn.training.seeds import generator_of, seed_device, seed_of
 
 # More would hardly change BatchNorm's statistics, and of a large graph each costs its preparation.
 _STATISTICS_BATCHES = 32
@@ -108,7 +108,7 @@ class Trainer:
         """One pass over the training graphs, and an evaluation of the held-out parts if it is due."""
         start = time.perf_counter()
         lr = self._set_learning_rate()
-        torch.manual_seed(seed_of(self.seed, "network", self.epoch) + self.processes.rank)
+        seed_device(seed_of(self.seed, "network", self.epoch) + self.processes.rank, self.device)
         batches = self._training_batches()
         self.model.train()
         if self._frozen:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from idgnn.identity.adjacency import distinct
-from idgnn.identity.hetero.schedule import by_type, inverse
+from idgnn.identity.adjacency import distinct, inverse
+from idgnn.identity.hetero.schedule import by_type
 from idgnn.identity.hetero.types import TypedGraph
 from idgnn.identity.schedule import Exchange, Messages, Round, Schedule, group_messages
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from idgnn.identity.adjacency import IndexedGraph, distinct
+from idgnn.identity.adjacency import IndexedGraph, distinct, inverse
 from idgnn.identity.hetero.types import TypedGraph
 from idgnn.identity.schedule import Messages, Round, Schedule, all_messages, group_messages
 
@@ -235,16 +235,14 @@ def _slots(
     gradients: bool,
 ) -> Slots:
     """Messages (source, target, edge), of kind e if they are plain and travel on edge type e, else E + e."""
-    num_types = len(typed.num_edges)
-    shift = [0] * len(plain) + [num_types] * len(colored)
-    lists = [*plain, *colored]
-    source, target, edge = (torch.cat(part) for part in zip(*lists, strict=True))
-    kind = torch.cat(
-        [typed.edge_type.index_select(0, edges) + more for (_, _, edges), more in zip(lists, shift, strict=True)]
-    )
+    source, target, edge = (torch.cat(part) for part in zip(*plain, *colored, strict=True))
+    num_types, num_colored = len(typed.num_edges), sum(edges.numel() for _, _, edges in colored)
+    kind = typed.edge_type.index_select(0, edge)
+    kind[kind.numel() - num_colored :] += num_types
+    # A kind has a slot for each of its targets and a sender for each of its sources: the fewer ones are mapped.
     slot, slot_of, slot_count = _distinct(kind, target, num_targets, 2 * num_types)
     sender, sender_of, sender_count = _distinct(kind, source, num_sources, 2 * num_types)
-    mapped_first = sender_count < slot_count
+    mapped_first = sender_count < slot_count  # [kinds]
     summed = ~mapped_first
     # Entries: the slots of the kinds that are summed first, then the senders of the others.
     slot_kept = summed.index_select(0, slot // max(num_targets, 1)).nonzero().flatten()
@@ -253,6 +251,7 @@ def _slots(
     sender_place = _places(sender_kept, sender.numel()) + slot_kept.numel()
     of_summed = summed.index_select(0, kind)
     first, others = of_summed.nonzero().flatten(), (~of_summed).nonzero().flatten()
+    # From rows to slots: the messages of the kinds that are summed first.
     place = slot_place.index_select(0, slot_of.index_select(0, first))
     place, order = torch.sort(place.to(torch.int32), stable=True)
     first = first.index_select(0, order)
@@ -264,6 +263,7 @@ def _slots(
         slot_kept.numel(),
         gradients,
     )
+    # From entries to targets: one message of each slot, without a weight, and the messages of the other kinds.
     slot_target = slot.index_select(0, slot_kept) % max(num_targets, 1)
     entry = torch.cat(
         [
@@ -299,11 +299,4 @@ def _places(kept: Tensor, size: int) -> Tensor:
     """Where those that are kept are among each other `[size]`; 0 for the others."""
     place = kept.new_zeros(size)
     place[kept] = torch.arange(kept.numel(), device=kept.device)
-    return place
-
-
-def inverse(order: Tensor) -> Tensor:
-    """Where each element went: `inverse(order)[order] = 0, 1, 2, ...`."""
-    place = torch.empty_like(order)
-    place[order] = torch.arange(order.numel(), device=order.device)
     return place

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import HeteroData
 
-from idgnn.identity.adjacency import pointers
+from idgnn.identity.adjacency import inverse, pointers
 from idgnn.identity.checks import check_edge_rows, check_features, check_rows
 
 EdgeType = tuple[str, str, str]
@@ -159,9 +159,7 @@ class Split:
         """Sorts things by the number of their type."""
         ptr = pointers(kind, num_types)
         order = torch.argsort(kind, stable=True)
-        place = torch.empty_like(order)
-        place[order] = torch.arange(order.numel(), device=order.device)
-        return Split(order, ptr.tolist(), place - ptr.index_select(0, kind))
+        return Split(order, ptr.tolist(), inverse(order) - ptr.index_select(0, kind))
 
     def of_type(self, number: int) -> Tensor:
         """The things of one type, in the order in which they came."""

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from idgnn.identity.adjacency import inverse
 from idgnn.identity.walks.components import contiguous_blocks
 from idgnn.identity.walks.matrix import SINGLE, WalkMatrix, walk_matrices
 from idgnn.identity.walks.progress import Done
@@ -55,7 +56,7 @@ def plan_hubs(edge_index: Tensor, num_nodes: int, length: int, memory: int) -> H
     too_large = memory < 8 * _state_bytes(2, length) * num_nodes  # for a few columns at once
     if num_nodes < _SMALLEST or length <= 2 or too_large or edge_index.device.type != "cpu":
         return HubPlan(order, 0, order.new_zeros(0).double(), 1.0)
-    rank = torch.empty_like(order).index_copy_(0, order, torch.arange(num_nodes))
+    rank = inverse(order)
     first = torch.minimum(rank[source], rank[target])  # [num_edges] the edge is left while this many hubs are taken
     last = torch.full_like(rank, -1).scatter_reduce(0, source, first, "amax").scatter_reduce(0, target, first, "amax")
     edges, rows = (_at_least(values, num_nodes) for values in (first, last))  # [num_nodes + 1] left after so many hubs

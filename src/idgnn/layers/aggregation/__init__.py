@@ -12,5 +12,6 @@ from idgnn.layers.aggregation.lists import together
 from idgnn.layers.aggregation.maxima import gather_max
 from idgnn.layers.aggregation.softmax import attention, attention_and_score
 from idgnn.layers.aggregation.sums import gather_sum
+from idgnn.layers.aggregation.updates import add_update
 
-__all__ = ["attend", "attention", "attention_and_score", "gather_max", "gather_sum", "together"]
+__all__ = ["add_update", "attend", "attention", "attention_and_score", "gather_max", "gather_sum", "together"]

@@ -108,7 +108,7 @@ def _fake(sent, scores, own, slope, split, source, ptr, back_target, back_ptr, b
     return sent.new_empty(ptr.size(0) - 1, sent.size(1)), sent.new_empty(number, scores.size(1) // 2)
 
 
-@differentiable("attend", _fake, _save, _backward)
+@differentiable("attend", _fake, _save, _backward, wanted=2)
 def _attend_by_kernels(
     sent: Tensor,
     scores: Tensor,

@@ -15,6 +15,8 @@ PIECE = 256  # the most messages that one program of a kernel reads where there 
 
 def promote_dtypes(x: Tensor, *others: Tensor | None) -> tuple[Tensor, *tuple[Tensor | None, ...]]:
     """Converts all tensors to the smallest dtype that holds each of them."""
+    if all(each is None or each.dtype == x.dtype for each in others):
+        return x, *others
     dtype = reduce(torch.promote_types, (each.dtype for each in others if each is not None), x.dtype)
     return x.to(dtype), *(None if each is None else each.to(dtype) for each in others)
 

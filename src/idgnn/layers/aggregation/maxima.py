@@ -79,7 +79,7 @@ def _fake_gather_max(x, split, hubs, source, ptr, *rest):
     return x.new_empty(shape), source.new_empty(shape, dtype=torch.int32)
 
 
-@differentiable("gather_max", _fake_gather_max, _save, _backward)
+@differentiable("gather_max", _fake_gather_max, _save, _backward, wanted=1)
 def _gather_max(
     x: Tensor,
     split: int,

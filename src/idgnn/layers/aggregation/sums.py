@@ -212,7 +212,7 @@ def _fake_gather_sum(x, weight, base, own, own_weight, split, hubs, source, ptr,
     return x.new_empty(ptr.size(0) - 1, x.size(1))
 
 
-@differentiable("gather_sum", _fake_gather_sum, _save, _backward)
+@differentiable("gather_sum", _fake_gather_sum, _save, _backward, wanted=3)
 def _gather_sum(
     x: Tensor,
     weight: Tensor | None,

@@ -10,16 +10,21 @@ alignment: for a batch with another offset Triton would compile again, during th
 """
 
 from idgnn.layers.aggregation.kernels.attend import Lists, attend, attend_backward
+from idgnn.layers.aggregation.kernels.cut import cut_positions
 from idgnn.layers.aggregation.kernels.maxima import from_winners, maximum
 from idgnn.layers.aggregation.kernels.norm import norm_relu, norm_relu_backward
 from idgnn.layers.aggregation.kernels.sums import Second, Weights, products, weighted_sum
+from idgnn.layers.aggregation.kernels.updates import add_rows, collect_rows
 
 __all__ = [
     "Lists",
     "Second",
     "Weights",
+    "add_rows",
     "attend",
     "attend_backward",
+    "collect_rows",
+    "cut_positions",
     "from_winners",
     "maximum",
     "norm_relu",

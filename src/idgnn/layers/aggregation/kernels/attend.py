@@ -223,28 +223,24 @@ def _score_gradients(
     heads,
     channels,
     SLOPE: tl.constexpr,
-    MESSAGES: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
     """Stores the gradients of the scores of one list, and adds them up."""
     width = channels // heads
-    for first in range(begin, end, MESSAGES):
-        message = first + tl.arange(0, MESSAGES)
-        there = message < end
-        row = tl.load(source + message, mask=there, other=0) + offset
-        product = tl.zeros([MESSAGES], dtype=grad_score.dtype.element_ty)
+    for message in range(begin, end):
+        row = tl.load(source + message) + offset
+        inner = tl.zeros([CHANNELS], dtype=grad_score.dtype.element_ty)
         for left in range(0, width, CHANNELS):
             column = left + tl.arange(0, CHANNELS)
             here, place = column < width, head * width + column
-            both = there[:, None] & here[None, :]
-            value = tl.load(sent + row[:, None] * channels + place[None, :], mask=both, other=0)
-            product += tl.sum(value * tl.load(grad + target * channels + place, mask=here, other=0)[None, :], axis=1)
+            value = tl.load(sent + row * channels + place, mask=here, other=0)
+            inner += value * tl.load(grad + target * channels + place, mask=here, other=0)
         cell = (message + number) * heads + head
-        change = tl.load(alpha + cell, mask=there, other=0) * (product - mean)
-        score = tl.load(scores + (row * heads + head) * 2, mask=there, other=0) + asked
+        change = tl.load(alpha + cell) * (tl.sum(inner, axis=0) - mean)
+        score = tl.load(scores + (row * heads + head) * 2) + asked
         change = tl.where(score > 0, change, change * SLOPE)
-        tl.store(grad_score + cell, change, mask=there)
-        total += tl.sum(change, axis=0)
+        tl.store(grad_score + cell, change)
+        total += change
     return total
 
 
@@ -268,7 +264,6 @@ def _attend_scores_kernel(
     number,
     SLOPE: tl.constexpr,
     TWO: tl.constexpr,
-    MESSAGES: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
     target, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
@@ -300,7 +295,6 @@ def _attend_scores_kernel(
         heads,
         channels,
         SLOPE,
-        MESSAGES,
         CHANNELS,
     )
     if TWO:
@@ -324,7 +318,6 @@ def _attend_scores_kernel(
             heads,
             channels,
             SLOPE,
-            MESSAGES,
             CHANNELS,
         )
     tl.store(grad_asks + target * heads + head, total)
@@ -447,8 +440,8 @@ def attend_backward(
                 lists.source.numel(),
                 SLOPE=slope,
                 TWO=two,
-                MESSAGES=MESSAGES,
                 CHANNELS=width,
+                num_warps=1,  # which adds up its inner products without the others
             )
         if grad_sent.numel():
             _attend_sources_kernel[(sent.size(0), heads, triton.cdiv(channels // heads, width))](
