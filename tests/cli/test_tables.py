@@ -56,6 +56,21 @@ def test_the_color_of_a_run_is_kept_with_it(folder, color):
     assert len(updates) == (2 if color == "message+update" else 0)
 
 
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ((), (10, 0.003, 0.0, "best")),
+        (("--epochs", "2", "--lr", "0.01", "--weight-decay", "0.0005", "--keep", "last"), (2, 0.01, 0.0005, "last")),
+    ],
+)
+def test_tables_have_defaults_of_their_own_and_a_choice_wins(folder, given, taken):
+    """Also where the choice is the default of graphs."""
+    size = ("--layers", "2", "--width", "8", "--runs", str(folder / "runs"))
+    main(["train", "--tables", str(folder), "--task", "entity-regression", *size, *given])
+    settings = load_run(run_of(folder)).record["settings"]
+    assert tuple(settings[name] for name in ("epochs", "lr", "weight_decay", "select")) == taken
+
+
 def test_train_and_predict_a_number(folder, capsys):
     train(folder, "--task", "entity-regression", "--identity", "none")
     assert "median" in capsys.readouterr().out

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import tyro
 
@@ -66,6 +66,33 @@ class NetworkOptions(ModelSettings):
 
 
 @dataclass(frozen=True)
+class LoopOptions(TrainOptions):
+    """Adam on batches of graphs, or on snapshots of tables, whose networks learn in fewer epochs."""
+
+    epochs: int | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
+    """Passes over the training part; unless given 100, and 10 with --tables."""
+    lr: float | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
+    """Initial learning rate; unless given 0.01, and 0.003 with --tables."""
+    weight_decay: float | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
+    """L2 penalty on all weights; unless given 0.0005, and none with --tables."""
+    keep: Literal["last", "best"] | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
+    """The weights that the run ends with: those of the last epoch, or of the best one on the validation part; unless
+    given the last, and the best with --tables."""
+
+    def __post_init__(self) -> None:
+        self.settings()  # which checks them
+
+    def settings(self) -> TrainOptions:
+        """As settings of a run on graphs."""
+        return TrainOptions(**{name: value for name, value in asdict(self).items() if value is not None})
+
+    def of_tables(self) -> dict[str, Any]:
+        """What was given of the options of a run on tables."""
+        given = {"epochs": self.epochs, "lr": self.lr, "weight_decay": self.weight_decay, "select": self.keep}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True)
 class Train:
     """Train a network on a dataset by name, on your own files, or on a folder of tables.
 
@@ -91,7 +118,7 @@ class Train:
     files: Flat[OwnFiles] = field(default_factory=OwnFiles)
     table_files: Flat[TableOptions] = field(default_factory=TableOptions)
     model: Flat[NetworkOptions] = field(default_factory=NetworkOptions)
-    training: Flat[TrainOptions] = field(default_factory=TrainOptions)
+    training: Flat[LoopOptions] = field(default_factory=LoopOptions)
     task_details: Flat[TaskOptions] = field(default_factory=lambda: TaskOptions(features="auto"))
     selection: Flat[Selection] = field(default_factory=Selection)
 
@@ -143,7 +170,9 @@ class Train:
         task = TaskSettings(**asdict(self.task_details), name=self.task)  # type: ignore[arg-type]
         data = self.files.source(self.dataset)
         data = data.absolute() if isinstance(data, FileSource) else data
-        settings = RunSettings(data, task, self.model.settings(), self.training, self.selection, self.seeds[0])
+        settings = RunSettings(
+            data, task, self.model.settings(), self.training.settings(), self.selection, self.seeds[0]
+        )
         if unused := unused_options(settings, identity_given=self.model.identity is not None):
             raise ValueError(unused[0])
         return settings
@@ -218,11 +247,8 @@ class Train:
                 hidden_channels=model.width or 64,
                 dropout=model.dropout,
                 window_years=self.table_files.window_years,
-                epochs=training.epochs,
-                lr=training.lr,
-                weight_decay=training.weight_decay,
-                select=training.keep,
                 seed=seed,
+                **training.of_tables(),
             )
             for seed in self.seeds
         ]
