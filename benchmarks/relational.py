@@ -34,10 +34,12 @@ RESULTS = Path(__file__).parent / "results" / "relational.json"
 IDENTITIES: tuple[Identity, ...] = ("none", "fast", "full")
 GOWALLA = ("popular", "walk", "idgnn", "towers")
 TOWERS = {
-    "temperature 0.2": TowerSettings(),
-    "temperature 0.15": TowerSettings(temperature=0.15),
     "temperature 0.25": TowerSettings(temperature=0.25),
-    "temperature 0.2, 4 rounds": TowerSettings(num_layers=4),
+    "temperature 0.2": TowerSettings(temperature=0.2),
+    "temperature 0.15": TowerSettings(temperature=0.15),
+    "temperature 0.2, 4 rounds": TowerSettings(temperature=0.2, num_layers=4),
+    "temperature 0.1, 4 rounds": TowerSettings(temperature=0.1, num_layers=4),
+    "temperature 0.07, 4 rounds": TowerSettings(temperature=0.07, num_layers=4),
 }
 """Settings of the two towers: the best by held-out training pairs is taken."""
 

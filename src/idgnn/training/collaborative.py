@@ -102,7 +102,7 @@ class TowerSettings:
     epochs: int = 20
     lr: float = 0.005
     batch_size: int = 8192
-    temperature: float = 0.2
+    temperature: float = 0.15
     weight_decay: float = 1e-6
     seed: int = 0
 
