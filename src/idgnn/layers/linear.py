@@ -216,7 +216,7 @@ def _multiply(a: Tensor, b: Tensor, out: Tensor, bias: Tensor | None = None, add
 
 
 def _is_left_to_pytorch(x: Tensor) -> bool:
-    """Whether `torch.compile` traces this, there are shapes alone, or autocast chooses the precision of each product."""
+    """Whether `torch.compile` traces this, there are only shapes, or autocast chooses the precision of each product."""
     return torch.compiler.is_compiling() or x.is_meta or torch.is_autocast_enabled(x.device.type)
 
 
