@@ -11,6 +11,7 @@ import pytest
 from idgnn.cli import tables
 from idgnn.cli.main import main
 from idgnn.training.relational_runs import load_run, predictions
+from idgnn.training.run_folder import locked
 from tests.cli.small_tables import SCHEMA, TASKS, run_of, train, write_tables
 
 
@@ -81,7 +82,8 @@ def test_train_and_predict_a_number(folder, capsys):
     assert set(row) == {"user", "day", "visits"}
 
 
-def test_a_stopped_run_is_resumed(folder, capsys, monkeypatch):
+def stopped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run that was stopped in its second epoch."""
     lines = tables._line
 
     def stop(epoch):
@@ -93,7 +95,11 @@ def test_a_stopped_run_is_resumed(folder, capsys, monkeypatch):
     with pytest.raises((KeyboardInterrupt, SystemExit)):
         train(folder, "--task", "entity-regression", "--device", "cpu", "--width", "4")
     monkeypatch.setattr(tables, "_line", lines)
-    run = run_of(folder)
+    return run_of(folder)
+
+
+def test_a_stopped_run_is_resumed(folder, capsys, monkeypatch):
+    run = stopped(folder, monkeypatch)
     assert not (run / "relational.json").exists()
     (folder / "ask.csv").write_text("user,day\nu1,2004-01-01\n")
     with pytest.raises(ValueError, match="not finished"):
@@ -111,6 +117,17 @@ def test_a_stopped_run_is_resumed(folder, capsys, monkeypatch):
     with pytest.raises(SystemExit):
         main(["train", "--resume", str(run)])
     assert "is finished" in capsys.readouterr().err
+
+
+def test_two_at_a_time_are_refused(folder, capsys, monkeypatch):
+    run = stopped(folder, monkeypatch)
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    with locked(run, lambda: True), pytest.raises(SystemExit) as ended:
+        main(["train", "--resume", str(run)])
+    assert ended.value.code == 2 and "another process is training in" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+    main(["train", "--resume", str(run)])  # and the lock is free again
+    assert (run / "relational.json").exists()
 
 
 def test_columns_by_pytorch_frame_are_trained_saved_and_read_again(folder):

@@ -31,6 +31,7 @@ from idgnn.training.relational import (
     predict_relational,
     train_relational,
 )
+from idgnn.training.run_folder import locked
 from idgnn.writing import write_text
 
 RUN, START, CHECKPOINT = "relational.json", "relational_start.json", "checkpoint.safetensors"
@@ -62,19 +63,19 @@ class TableRun:
         self, folder: Path, source: Relational, task: TaskFile, show: Callable[[dict[str, Any]], None]
     ) -> RelationalRun:
         """Trains in a folder, from its checkpoint if there is one, and writes the run into it."""
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / START, json.dumps(asdict(self), indent=1) + "\n")
-        checkpoint = folder / CHECKPOINT
-        run = train_relational(source.problem, self.settings, device=self.device, show=show, checkpoint=checkpoint)
-        save_run(folder, run, source, self.task, task)
-        checkpoint.unlink(missing_ok=True)
+        with locked(folder, lambda: is_begun(folder)):
+            _check_unfinished(folder)  # another process may have finished it by now
+            write_text(folder / START, json.dumps(asdict(self), indent=1) + "\n")
+            checkpoint = folder / CHECKPOINT
+            run = train_relational(source.problem, self.settings, device=self.device, show=show, checkpoint=checkpoint)
+            save_run(folder, run, source, self.task, task)
+            checkpoint.unlink(missing_ok=True)
         return run
 
     @staticmethod
     def load(folder: Path) -> TableRun:
         """Of a run that was begun and not finished."""
-        if is_relational(folder):
-            raise ValueError(f"the run in {folder} is finished. Train again without --resume, or predict with it.")
+        _check_unfinished(folder)
         try:
             values = json.loads((Path(folder) / START).read_text(encoding="utf-8"))
             return TableRun(**values | {"settings": RelationalSettings(**values["settings"])})
@@ -113,6 +114,11 @@ def is_relational(folder: Path) -> bool:
 def is_begun(folder: Path) -> bool:
     """Whether a run on relational data was begun in a folder."""
     return (Path(folder) / START).is_file()
+
+
+def _check_unfinished(folder: Path) -> None:
+    if is_relational(folder):
+        raise ValueError(f"the run in {folder} is finished. Train again without --resume, or predict with it.")
 
 
 def save_run(folder: Path, run: RelationalRun, source: Relational, name: str, task: TaskFile) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -141,32 +141,42 @@ class RunFolder:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Makes the folder, and keeps other processes from writing to it, if the system has file locks."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise ValueError(f"{self.path} cannot be made a folder for the run: {reason}.") from None
-        try:
-            import fcntl
-        except ImportError:
+        with locked(self.path, self.exists):
             yield
-            return
-        with (self.path / LOCK).open("w") as file:  # the system releases the lock however the process ends
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise ValueError(f"another process is training in {self.path}. Wait for it, or use another.") from None
-            remove_leftovers(self.path)
-            try:
-                yield
-            finally:
-                if not self.exists():  # no run was started: nothing is left behind
-                    (self.path / LOCK).unlink(missing_ok=True)
-                    with suppress(OSError):
-                        self.path.rmdir()
 
     def _write(self, record: dict[str, Any]) -> None:
         write_text(self.path / RUN, json.dumps(record | {CHECKSUM: _checksum(record)}, indent=2) + "\n")
+
+
+@contextmanager
+def locked(folder: Path, is_begun: Callable[[], bool]) -> Iterator[None]:
+    """Makes the folder of a run, and keeps other processes from writing to it, if the system has file locks.
+
+    If no run was begun in it by the end of the block, nothing is left behind.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ValueError(f"{folder} cannot be made a folder for the run: {reason}.") from None
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with (folder / LOCK).open("w") as file:  # the system releases the lock however the process ends
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ValueError(f"another process is training in {folder}. Wait for it, or use another.") from None
+        remove_leftovers(folder)
+        try:
+            yield
+        finally:
+            if not is_begun():
+                (folder / LOCK).unlink(missing_ok=True)
+                with suppress(OSError):
+                    folder.rmdir()
 
 
 def _checksum(record: dict[str, Any]) -> str:
