@@ -10,7 +10,7 @@ import pytest
 
 from idgnn.cli import tables
 from idgnn.cli.main import main
-from idgnn.training.relational_runs import load_run, predictions
+from idgnn.training.relational_runs import TableRun, load_run, predictions
 from idgnn.training.run_folder import locked
 from tests.cli.small_tables import SCHEMA, TASKS, run_of, train, write_tables
 
@@ -128,6 +128,37 @@ def test_two_at_a_time_are_refused(folder, capsys, monkeypatch):
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
     main(["train", "--resume", str(run)])  # and the lock is free again
     assert (run / "relational.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after"),
+    [
+        ("visits.csv", "u1,i1,2000-06-01", "u1,i1,2000-06-02"),
+        ("users.csv", "text of u1", "text of u2"),
+        ("count_valid.csv", "u1,6", "u1,7"),
+        ("schema.toml", '[items]\nkey = "id"', '[items]\nkey = "id"\ncategorical = ["id"]'),
+        ("tasks.toml", 'valid = "count_valid.csv"', 'valid = "count_train.csv"'),
+    ],
+)
+def test_changed_data_are_refused(folder, capsys, monkeypatch, file, before, after):
+    run, text = stopped(folder, monkeypatch), (folder / file).read_text()
+    assert before in text
+    (folder / file).write_text(text.replace(before, after))
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "--resume", str(run)])
+    message = f"the data have changed since the run in {run} was started. Restore them, or start a new run."
+    assert ended.value.code == 2 and message in " ".join(capsys.readouterr().err.split())
+    (folder / file).write_text(text)
+    main(["train", "--resume", str(run)])
+    assert (run / "relational.json").exists()
+
+
+def test_other_settings_are_refused(folder, monkeypatch):
+    run = stopped(folder, monkeypatch)
+    begun = TableRun.load(run)
+    other = replace(begun, settings=replace(begun.settings, lr=0.5))
+    with pytest.raises(ValueError, match="has other settings. Resume it with its own"):
+        other.train(run, *other.read(), print)
 
 
 def test_columns_by_pytorch_frame_are_trained_saved_and_read_again(folder):

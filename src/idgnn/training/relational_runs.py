@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -22,7 +23,7 @@ from idgnn.models.relational_predictor import RelationalPredictor
 from idgnn.tasks.objective import Objective
 from idgnn.tasks.problem import objective_from_dict
 from idgnn.tasks.ranking import top_items
-from idgnn.tasks.relational_files import Relational, TaskFile, read_problem, read_tasks
+from idgnn.tasks.relational_files import PARTS, Relational, TaskFile, read_problem, read_tasks
 from idgnn.training.processes import choose_device
 from idgnn.training.relational import (
     Moments,
@@ -64,8 +65,7 @@ class TableRun:
     ) -> RelationalRun:
         """Trains in a folder, from its checkpoint if there is one, and writes the run into it."""
         with locked(folder, lambda: is_begun(folder)):
-            _check_unfinished(folder)  # another process may have finished it by now
-            write_text(folder / START, json.dumps(asdict(self), indent=1) + "\n")
+            self._begin(folder, _checksum(Path(self.tables), source, task))
             checkpoint = folder / CHECKPOINT
             run = train_relational(source.problem, self.settings, device=self.device, show=show, checkpoint=checkpoint)
             save_run(folder, run, source, self.task, task)
@@ -75,12 +75,20 @@ class TableRun:
     @staticmethod
     def load(folder: Path) -> TableRun:
         """Of a run that was begun and not finished."""
-        _check_unfinished(folder)
-        try:
-            values = json.loads((Path(folder) / START).read_text(encoding="utf-8"))
-            return TableRun(**values | {"settings": RelationalSettings(**values["settings"])})
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{Path(folder) / START} is not a file that a run writes: {error!r}.") from None
+        return _read_start(folder)[0]
+
+    def _begin(self, folder: Path, checksum: str) -> None:
+        """Writes what the run is started with; refuses to resume one with other settings or on other data."""
+        if not is_begun(folder):
+            write_text(folder / START, json.dumps(asdict(self) | {"checksum": checksum}, indent=1) + "\n")
+            return
+        begun, before = _read_start(folder)  # once more: another process may have finished the run by now
+        if begun != self:
+            raise ValueError(f"the run in {folder} has other settings. Resume it with its own, or start a new one.")
+        if before != checksum:
+            raise ValueError(
+                f"the data have changed since the run in {folder} was started. Restore them, or start a new run."
+            )
 
 
 @dataclass(frozen=True)
@@ -116,9 +124,28 @@ def is_begun(folder: Path) -> bool:
     return (Path(folder) / START).is_file()
 
 
-def _check_unfinished(folder: Path) -> None:
+def _read_start(folder: Path) -> tuple[TableRun, str]:
+    """What a run was started with, and the checksum of its data."""
     if is_relational(folder):
         raise ValueError(f"the run in {folder} is finished. Train again without --resume, or predict with it.")
+    path = Path(folder) / START
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        checksum = values.pop("checksum")
+        return TableRun(**values | {"settings": RelationalSettings(**values["settings"])}), checksum
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is not a file that a run writes: {error!r}.") from None
+
+
+def _checksum(folder: Path, source: Relational, task: TaskFile) -> str:
+    """Of the schema, the task, and the bytes of every table and every table of queries."""
+    schema = {name: asdict(table.schema) for name, table in source.tables.items()}
+    found = hashlib.sha256(json.dumps([schema, asdict(task)]).encode())
+    queries = [folder / file for part in PARTS if (file := getattr(task, part)) is not None]
+    for path in [*(table.text.path for table in source.tables.values()), *queries]:
+        with path.open("rb") as file:
+            found.update(hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()
 
 
 def save_run(folder: Path, run: RelationalRun, source: Relational, name: str, task: TaskFile) -> None:
