@@ -161,6 +161,13 @@ def test_other_settings_are_refused(folder, monkeypatch):
         other.train(run, *other.read(), print)
 
 
+def test_a_date_of_tasks_may_be_one_of_toml(folder):
+    """2003-01-01 without quotes is no text."""
+    (folder / "tasks.toml").write_text(TASKS + "upto = { valid = 2003-01-01 }\n")
+    train(folder, "--task", "entity-regression", "--epochs", "1")
+    assert load_run(run_of(folder)).task.upto == {"valid": "2003-01-01"}
+
+
 def test_columns_by_pytorch_frame_are_trained_saved_and_read_again(folder):
     pytest.importorskip("torch_frame")
     rows = [f"i{i},{i / 2},{'ab'[i % 2]},200{i}-01-01\n" for i in range(6)]

@@ -189,6 +189,8 @@ def _task(path: Path, name: str, value: Any) -> TaskFile:
         )
     if (value["kind"] == "recommendation") != ("item_table" in value):
         raise ValueError(f"{path}: task {name!r}: item_table belongs to a recommendation, and to nothing else.")
+    if isinstance(value.get("upto"), dict):  # TOML has dates of its own, JSON has not
+        value = value | {"upto": {part: str(time) for part, time in value["upto"].items()}}
     return TaskFile(**value)
 
 
