@@ -157,8 +157,24 @@ def test_other_settings_are_refused(folder, monkeypatch):
     run = stopped(folder, monkeypatch)
     begun = TableRun.load(run)
     other = replace(begun, settings=replace(begun.settings, lr=0.5))
-    with pytest.raises(ValueError, match="has other settings. Resume it with its own"):
-        other.train(run, *other.read(), print)
+    with pytest.raises(ValueError, match=r"has other settings. Resume it with its own"):
+        other.train(run, *other.read())
+
+
+def test_what_is_trained_is_printed_and_names_the_folder(folder, capsys):
+    train(folder, "--task", "entity-regression", "--keep", "last", "--lr", "0.01")
+    lines = capsys.readouterr().out.splitlines()
+    size = sum(weight.numel() for weight in load_run(run_of(folder)).model.parameters())
+    said = f"{folder.name}, count: identity full, 2 layers, width 8, {size:,} parameters, 3 epochs, lr 0.01, seed 0"
+    assert said in lines and lines.index(said) < next(i for i, line in enumerate(lines) if line.startswith("epoch 1"))
+    name = f"{folder.name}_entity-regression_full_layers=2_width=8_epochs=3_lr=0.01_keep=last_seed0_"
+    assert run_of(folder).name.startswith(name)
+
+
+def test_a_run_with_the_defaults_is_named_after_none_of_them(folder, capsys):
+    main(["train", "--tables", str(folder), "--task", "entity-regression", "--runs", str(folder / "runs")])
+    assert "identity full, 4 layers, width 64, " in capsys.readouterr().out
+    assert run_of(folder).name.startswith(f"{folder.name}_entity-regression_full_seed0_")
 
 
 def test_a_date_of_tasks_may_be_one_of_toml(folder):

@@ -97,7 +97,15 @@ def _train(runs: Sequence[TableRun], folders: Sequence[Path]) -> None:
         console.print(_left_out(table, columns), highlight=False, soft_wrap=True)
     metrics: dict[str, dict[str, dict[str, float]]] = {}
     for run, folder in zip(runs, folders, strict=True):
-        done = run.train(folder, source, task, lambda epoch: console.print(_line(epoch), highlight=False))
+        done = run.train(
+            folder,
+            source,
+            task,
+            begin=lambda size, run=run: console.print(
+                _network(run, size), highlight=False, soft_wrap=True, markup=False
+            ),
+            show=lambda epoch: console.print(_line(epoch), highlight=False),
+        )
         metrics[f"{run.settings.identity}, seed {run.settings.seed}"] = done.metrics
     _show(console, source.problem, metrics, runs[0].task)
     for folder in folders:
@@ -225,6 +233,17 @@ def _cost_table(graph: HeteroData, kinds: Sequence[str], seconds: float) -> Any:
 
 def _span(times: Any) -> tuple[float, float]:
     return float(times.min()), float(times.max())
+
+
+def _network(run: TableRun, num_parameters: int) -> str:
+    """What is trained."""
+    chosen = run.settings
+    return (
+        f"{Path(run.tables).name}, {run.task}: identity {chosen.identity}, "
+        f"{chosen.num_layers} layer{'s' * (chosen.num_layers != 1)}, width {chosen.hidden_channels}, "
+        f"{num_parameters:,} parameters, {chosen.epochs} epoch{'s' * (chosen.epochs != 1)}, lr {chosen.lr:g}, "
+        f"seed {chosen.seed}"
+    )
 
 
 def _line(epoch: dict[str, Any]) -> str:

@@ -25,6 +25,7 @@ from idgnn.training.run_settings import RunSettings, TrainOptions
 if TYPE_CHECKING:
     from idgnn.graphs.dataset import Dataset
     from idgnn.training.processes import Processes
+    from idgnn.training.relational import RelationalSettings
     from idgnn.training.trained import Run
 
 Flat = tyro.conf.OmitArgPrefixes
@@ -33,6 +34,7 @@ LONGEST_NAME = 150  # of a folder, without seed and time; file systems take 255
 NOT_IN_NAMES = ("conv", "identity", "device", "workers", "compile", "cuda_graphs")  # there already, or no matter
 
 
+_LAYERS_WITH_TABLES = 4
 _USED_WITH_TABLES = (
     "identity",
     "color",
@@ -243,7 +245,7 @@ class Train:
             RelationalSettings(
                 identity=model.identity or ModelSettings.identity,
                 color=model.color,
-                num_layers=model.layers or 4,
+                num_layers=model.layers or _LAYERS_WITH_TABLES,
                 hidden_channels=model.width or 64,
                 dropout=model.dropout,
                 window_years=self.table_files.window_years,
@@ -252,7 +254,12 @@ class Train:
             )
             for seed in self.seeds
         ]
-        parts = [self.table_files.tables.resolve().name, self.table_files.target or self.task, settings[0].identity]
+        parts = [
+            self.table_files.tables.resolve().name,
+            self.table_files.target or self.task,
+            settings[0].identity,
+            *_table_changes(settings[0], self.table_files),
+        ]
         folders = [_unique(self.runs, parts, seed) for seed in self.seeds]
         train_tables(self.table_files, self.task, training.device, settings, folders)  # type: ignore[arg-type]
 
@@ -306,3 +313,14 @@ def _changes(settings: RunSettings) -> Iterator[str]:
         for name, value in given.items():
             if value != usual[name] and name not in NOT_IN_NAMES:
                 yield f"{name}={'-'.join(map(str, value)) if isinstance(value, tuple | list) else value}"
+
+
+def _table_changes(settings: RelationalSettings, tables: TableOptions) -> Iterator[str]:
+    """The same of a run on tables, under the names of the options."""
+    default = replace(type(settings)(), num_layers=_LAYERS_WITH_TABLES, identity=settings.identity, seed=settings.seed)
+    options = {"num_layers": "layers", "hidden_channels": "width", "select": "keep"}
+    for name, value in asdict(settings).items():
+        if value != getattr(default, name):
+            yield f"{options.get(name, name)}={value}"
+    if tables.columns != TableOptions.columns:
+        yield f"columns={tables.columns}"

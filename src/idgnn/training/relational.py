@@ -18,6 +18,7 @@ from idgnn.graphs.relational.columns import as_dicts
 from idgnn.graphs.relational.graph import aged_channels, aged_snapshot
 from idgnn.graphs.relational.task_tables import TimedQueries
 from idgnn.graphs.relational.times import YEAR
+from idgnn.models.budget import num_parameters
 from idgnn.models.hetero.config import HeteroConfig
 from idgnn.models.relational_predictor import Moment, RelationalPredictor
 from idgnn.models.settings import check_dropout
@@ -97,10 +98,11 @@ def train_relational(
     settings: RelationalSettings,
     *,
     device: str = "cpu",
+    begin: Callable[[int], None] | None = None,
     show: Callable[[dict[str, Any]], None] | None = None,
     checkpoint: Path | None = None,
 ) -> RelationalRun:
-    """Trains a network; `show` is called with the record of each epoch.
+    """Trains a network; `begin` is called with its number of parameters, `show` with the record of each epoch.
 
     With a `checkpoint` the state is written to that file after each epoch, and training goes on from it if it is there.
     One step takes some snapshots of the graph and the queries of their times. The part `"test"` is looked at once,
@@ -127,6 +129,8 @@ def train_relational(
     state = _State(model, optimizer, generator)
     if checkpoint is not None and checkpoint.is_file():
         state.load(checkpoint)
+    if begin is not None:
+        begin(num_parameters(model))
     moments = Moments(problem.graph, settings.window_years, device, (problem.entity_type, problem.item_type))
     train = _recent(problem.queries["train"], settings.train_years)
     sign = 1 if objective.higher_is_better else -1

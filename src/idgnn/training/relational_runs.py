@@ -61,13 +61,24 @@ class TableRun:
         return read_problem(Path(self.tables), task, schema=schema, columns=self.columns), task
 
     def train(
-        self, folder: Path, source: Relational, task: TaskFile, show: Callable[[dict[str, Any]], None]
+        self,
+        folder: Path,
+        source: Relational,
+        task: TaskFile,
+        *,
+        begin: Callable[[int], None] | None = None,
+        show: Callable[[dict[str, Any]], None] | None = None,
     ) -> RelationalRun:
-        """Trains in a folder, from its checkpoint if there is one, and writes the run into it."""
+        """Trains in a folder, from its checkpoint if there is one, and writes the run into it.
+
+        `begin` and `show` are those of :func:`~idgnn.training.relational.train_relational`.
+        """
         with locked(folder, lambda: is_begun(folder)):
             self._begin(folder, _checksum(Path(self.tables), source, task))
             checkpoint = folder / CHECKPOINT
-            run = train_relational(source.problem, self.settings, device=self.device, show=show, checkpoint=checkpoint)
+            run = train_relational(
+                source.problem, self.settings, device=self.device, begin=begin, show=show, checkpoint=checkpoint
+            )
             save_run(folder, run, source, self.task, task)
             checkpoint.unlink(missing_ok=True)
         return run
