@@ -54,8 +54,11 @@ class NetworkOptions(ModelSettings):
     """A network. Unless a width is given, it has as many parameters as a plain GCN of width `budget`."""
 
     identity: Identity | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
-    """ID-GNN-Full, ID-GNN-Fast (closed-walk counts as features), or the plain GNN; unless given, what a timed step
-    allows, and so are layers and query-batch-size."""
+    """ID-GNN-Full, ID-GNN-Fast (closed-walk counts as features), or the plain GNN; unless given full, but fast for
+    nodes and graphs if a timed step of full takes too long, and always full with --tables."""
+    layers: int | None = None
+    """Rounds of message passing; unless given 3, for pairs of nodes the deepest of 5, 4, 3 and 2 that a timed step
+    allows, and 4 with --tables."""
 
     def __post_init__(self) -> None:
         if self.identity is None and self.colors == 2:  # only the full version has colors
@@ -73,6 +76,9 @@ class LoopOptions(TrainOptions):
 
     epochs: int | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
     """Passes over the training part; unless given 100, and 10 with --tables."""
+    query_batch_size: int | None = None
+    """Nodes or pairs in a batch, in place of graphs; unless given, chosen if there is a single graph. Halved when
+    memory runs out."""
     lr: float | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
     """Initial learning rate; unless given 0.01, and 0.003 with --tables."""
     weight_decay: float | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
