@@ -232,6 +232,7 @@ def test_distances_on_a_single_graph(club):
     ("arguments", "sentence"),
     [
         (["--resume", "half", "--epochs", "500"], "Leave all others out beside --resume"),
+        (["--resume", "half", "--batch-size", "128"], "Leave all others out beside --resume"),  # as by default
         ([*FILES, "--task", "node-clustering", "--seeds", "1", "1"], "none of them twice"),
         ([*FILES, "--task", "node-clustering", "--seeds"], "expected at least one"),
         ([*FILES, "--task", "node-clustering", "--seeds", "0", "-1"], "[0, -1], expected whole numbers of at least 0"),

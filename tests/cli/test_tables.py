@@ -337,6 +337,8 @@ def test_a_query_before_its_entity_is_a_bad_row(folder, capsys):
         (["ENZYMES", "--task", "recommendation"], "beside a dataset"),
         (["--task", "recommendation", "--class-weights", "balanced"], "--class-weights has no effect with --tables"),
         (["--task", "recommendation", "--conv", "gin", "--batch-size", "4"], "--conv, --batch-size have no effect"),
+        (["--task", "recommendation", "--conv", "gcn"], "--conv has no effect with --tables"),  # as by default
+        (["--task", "recommendation", "--no-compile", "--features=auto"], "--compile, --features have no effect"),
         (["--task", "recommendation", "--features", "degree"], "--features has no effect with --tables, which takes"),
         (["--task", "recommendation", "--conv", "gin"], "--window-years, --columns. Leave it out."),
         (["--task", "recommendation", "--label", "y"], "beside a dataset or files of graphs"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -41,13 +42,24 @@ Tables = Annotated[
 Output = Annotated[Path, tyro.conf.arg(metavar="FILE", aliases=["-o"])]
 
 
-def changed(given: Any, *, without: tuple[str, ...] = ()) -> list[str]:
-    """The options among the fields of a dataclass that are not at their defaults, except some: `--window-years`."""
-    return [
-        f"--{each.name.replace('_', '-')}"
-        for each in fields(given)
-        if each.name not in without and getattr(given, each.name) != default_of(each)
-    ]
+def changed(given: Any, *, without: tuple[str, ...] = (), written: Collection[str] = ()) -> list[str]:
+    """The options among the fields of a dataclass that are not at their defaults, except some: `--window-years`.
+
+    Those that were `written` on the command line count with any value.
+    """
+    names = {f"--{each.name.replace('_', '-')}": each for each in fields(given) if each.name not in without}
+    return [name for name, each in names.items() if name in written or getattr(given, each.name) != default_of(each)]
+
+
+def options_of(arguments: Sequence[str]) -> frozenset[str]:
+    """The options that were written, with whatever value.
+
+    Example:
+        >>> sorted(options_of(["train", "--batch_size=4", "--no-compile", "--lr", "-1"]))
+        ['--batch-size', '--compile', '--lr']
+    """
+    names = (each.partition("=")[0].replace("_", "-") for each in arguments if each.startswith("--"))
+    return frozenset(f"--{name.removeprefix('--').removeprefix('no-')}" for name in names)
 
 
 def default_of(field: Field[Any]) -> Any:

@@ -22,6 +22,7 @@ from tyro.constructors import (
     UnsupportedTypeAnnotationError,
 )
 
+from idgnn.cli.arguments import options_of
 from idgnn.cli.counts import Counts
 from idgnn.cli.data import DataVerb
 from idgnn.cli.env import Env
@@ -116,7 +117,8 @@ def _parse(given: list[str]) -> Callable[[], None]:
     registry.primitive_rule(_optional_rule)
     registry.primitive_rule(_number_rule)
     if given and given[0] in _VERBS:
-        return tyro.cli(_VERBS[given[0]], prog=f"idgnn {given[0]}", args=given[1:], registry=registry)
+        verb = tyro.cli(_VERBS[given[0]], prog=f"idgnn {given[0]}", args=given[1:], registry=registry)
+        return replace(verb, written=options_of(given)) if isinstance(verb, Train) else verb
     if given and not given[0].startswith("-"):
         close = difflib.get_close_matches(given[0], _VERBS, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"The verbs are {', '.join(_VERBS)}."

@@ -129,6 +129,8 @@ class Train:
     training: Flat[LoopOptions] = field(default_factory=LoopOptions)
     task_details: Flat[TaskOptions] = field(default_factory=lambda: TaskOptions(features="auto"))
     selection: Flat[Selection] = field(default_factory=Selection)
+    written: Annotated[frozenset[str], tyro.conf.Fixed, tyro.conf.Suppress] = frozenset()
+    """The options on the command line, of which some may be at their defaults."""
 
     def __call__(self) -> None:
         """Trains, with progress, and prints the results."""
@@ -206,7 +208,8 @@ class Train:
         return settings
 
     def _check_resumed(self) -> None:
-        if replace(self, resume=None, track=None) != Train():
+        others = self.written - {"--resume", "--track"}
+        if others or replace(self, resume=None, track=None, written=frozenset()) != Train():
             raise ValueError("a run that is resumed has its own settings. Leave all others out beside --resume.")
 
     def _resume_tables(self) -> bool:
@@ -273,8 +276,12 @@ class Train:
         """Refuses options that a network over tables has no use for: a result would look as if they mattered."""
         task = replace(self.task_details, features=TaskOptions.features)  # the default of this verb is another
         groups = (self.model, self.training, task, self.selection)
-        unused = [name for group in groups for name in changed(group, without=_USED_WITH_TABLES)]
-        if self.task_details.features != "auto":
+        unused = [
+            name
+            for group in groups
+            for name in changed(group, without=_USED_WITH_TABLES, written=self.written - {"--features"})
+        ]
+        if "--features" in self.written or self.task_details.features != "auto":
             unused.append("--features")
         used = (*_USED_WITH_TABLES, *(each.name for each in fields(TableOptions) if each.name != "tables"))
         names = ", ".join(f"--{name.replace('_', '-')}" for name in used)
