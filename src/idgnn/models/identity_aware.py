@@ -69,7 +69,8 @@ def identity_aware(
             or a `HeteroData`) becomes a :class:`idgnn.models.hetero.identity_aware.HeteroIdentityAwareModel`.
         color: `"message"` colors messages alone, as in the paper. With `"message+update"` the colored row also adds a
             linear map of its input, zero at first, to what the layer returns for it: then it differs from its twins,
-            which messages alone do not tell apart.
+            which messages alone do not tell apart. These maps have no size until the first call: call the model once
+            before you count its parameters.
         colors: With 2, each layer gets a third message function, for nodes of a second color, and a model embeds a
             node by a pool over its states with second nodes, as :class:`idgnn.IDGNN` does but without an MLP.
         second: The second nodes of a node, for models with two colors; it, `radius`, `pool`, `with_self` and

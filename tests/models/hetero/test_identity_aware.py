@@ -6,6 +6,7 @@ import io
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Batch, HeteroData
 from torch_geometric.nn import (
@@ -441,3 +442,16 @@ def test_bad_input_gets_a_sentence():
     short = identity_aware(Rounds(lambda: HeteroConv({k: SAGEConv(WIDTH, WIDTH) for k in data.edge_types}), 2))
     with pytest.raises(ValueError, match=r"3 message steps from 'driver' in the schema .* Use at least 3 layers"):
         short(*given, queries=(("circuit", [0]), ("driver", [0])))
+
+
+@pytest.mark.parametrize(("channels", "color"), [(3, "message"), (3, "message+update"), ((-1, -1), "message")])
+def test_parameters_can_be_counted_after_one_call(channels, color):
+    """Before it, maps of the own update and of layers without a given width have no size."""
+    data = races()
+    convs = {kind: SAGEConv(channels, WIDTH) for kind in data.edge_types}
+    model = identity_aware(HeteroConv(convs), color=color)
+    assert any(map(is_lazy, model.parameters())) == (channels != 3 or color != "message")
+    model(data.x_dict, data.edge_index_dict, queries=("driver", ROOTS))
+    # Weights of both sides and a bias, then a map with a bias for messages and perhaps one for the own update.
+    each = 2 * 3 * WIDTH + WIDTH + 3 * 3 + 3 + (3 * WIDTH if color == "message+update" else 0)
+    assert sum(weight.numel() for weight in model.parameters()) == each * len(data.edge_types)

@@ -2,7 +2,7 @@ r"""The identity graph of a heterogeneous graph.
 
 The argument of :mod:`idgnn.identity.identity_graph` is about in-neighborhoods, so it holds edge type by edge type: the
 identity graph is built of all types as one graph, and split by type again. The rows of node type t are its nodes, and
-behind them the rows :math:`(u|v)` with u of type t; only the type of the colored nodes has colored rows.
+behind them the rows :math:`(u|v)` with u of type t. The colored ones are :math:`(v|v)`, so they are of the type of v.
 """
 
 from __future__ import annotations
