@@ -1,7 +1,9 @@
 """A trained network is used again: from memory or from its folder, on other graphs."""
 
+import csv
 import json
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -41,6 +43,25 @@ def test_from_its_folder_a_run_predicts_the_same(task, tmp_path):
     assert torch.equal(ours, theirs)
     rows = {"node": sum(data.num_nodes for data in others), "pair": 15, "graph": 5}[run.model.level]
     assert all(len(column) == rows for column in expected.values())
+
+
+def test_predictions_are_in_float32_also_after_a_coarser_training(tmp_path):
+    """The table of the run is in bf16, with 8 bits; what is predicted agrees with double precision."""
+    task = "node-regression"
+    coarse = replace(QUICK, precision="bf16")
+    run = train(graphs_for(task), settings_for(task), model=SMALL, training=coarse, folder=tmp_path)
+    graphs = graphs_for(task)
+    found = run.predict(graphs, device="cpu")
+    model, first = run.model.double(), graphs[0]
+    exact = run.objective.read(model.answer(model.encoder(first.x.double(), first.edge_index)))["value"]
+    value = torch.tensor(found["value"], dtype=torch.double)
+    torch.testing.assert_close(value[: first.num_nodes], exact.detach().double(), rtol=0, atol=1e-5)
+    with (tmp_path / "predictions.csv").open() as file:
+        written = {(row["graph"], row["node"]): float(row["value"]) for row in csv.DictReader(file)}
+    names = [(str(graph), str(node)) for graph, node in zip(found["graph"], found["node"], strict=True)]
+    same = dict(zip(names, value.tolist(), strict=True))
+    away = max(abs(written[name] - same[name]) for name in written)
+    assert 1e-5 < away < 0.1
 
 
 def test_a_run_is_ready_for_use(tmp_path):

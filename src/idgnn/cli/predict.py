@@ -83,7 +83,8 @@ class Predict(NewGraphs):
 
     idgnn predict runs/my-run --edges new.csv --nodes new_nodes.csv --output predictions.csv
 
-    Graphs may have any size: as many nodes are colored at a time as fit into --memory.
+    Graphs may have any size: as many nodes are colored at a time as fit into --memory. Predictions are in float32;
+    those that a run with --precision tf32 or bf16 wrote for its held-out parts are coarser.
     """
 
     batch_size: int = 128

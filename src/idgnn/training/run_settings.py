@@ -45,7 +45,8 @@ class TrainOptions:
     device: str = "auto"
     """cpu, cuda, cuda:1; auto takes a GPU if there is one."""
     precision: Literal["float32", "tf32", "bf16"] = "float32"
-    """Of matrix products: tf32 keeps 10 bits of each factor, on a GPU alone, bf16 (autocast) 7, of results too."""
+    """Of matrix products: tf32 keeps 10 bits of each factor, on a GPU alone, bf16 (autocast) 7, of results too. In
+    training and its evaluation; the trained network predicts and embeds in float32."""
     reshuffle_every: int = 1
     """Epochs between two assignments of the graphs to batches."""
     cuda_graphs: Literal["auto", "on", "off"] = "auto"

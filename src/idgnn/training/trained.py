@@ -105,7 +105,8 @@ class Run:
     ) -> PredictionTable:
         """Predictions for every node, every graph, or the given pairs of each graph: a row for each.
 
-        The head is applied to embeddings, so a graph may have any size, as for :meth:`embed`.
+        The head is applied to embeddings, so a graph may have any size, as for :meth:`embed`. Both are computed in
+        float32, whatever the precision of the training was: then `predictions.csv` of the run is a little different.
 
         Args:
             graphs: One or many, or files, whose columns become what they became in training, and whose edges have the
