@@ -77,6 +77,26 @@ def test_what_the_user_chose_stays(timed):
     assert chosen.model.identity == "full"
 
 
+@pytest.mark.parametrize("identity", ["none", "fast", "full"])
+def test_a_depth_that_is_chosen_is_said(timed, identity):
+    model = ModelSettings(identity=identity)
+    for task, layers in (("link-prediction", 5), ("node-classification", 3)):
+        chosen = choose_settings(network(), task, model=model, training=CPU, fixed=("identity",), epoch_seconds=1e9)
+        assert chosen.reasons[0].startswith(f"identity {identity}, {layers} layers: 10 epochs take about ")
+    once = TrainOptions(device="cpu", epochs=1)
+    assert ": 1 epoch takes about" in choose_settings(network(), "node-classification", training=once).reasons[0]
+
+
+def test_nodes_with_codes_of_their_own_are_to_be_compared_with_the_plain_network(timed):
+    for kind, said in (("onehot", True), ("embedding", True), ("degree", False)):
+        task = TaskSettings(name="node-classification", features=kind)
+        reason = choose_settings(network(), task, training=CPU, epoch_seconds=1e9).reasons[0]
+        assert (f"told apart by --features {kind} already" in reason) == said
+        assert ("compare with --identity none --layers 3." in reason) == said
+        given = choose_settings(network(), task, training=CPU, fixed=("identity",), epoch_seconds=1e9)
+        assert "compare with" not in given.reasons[0]
+
+
 def test_batches_fit_into_memory(monkeypatch):
     monkeypatch.setattr(automatic, "free_memory", lambda device: 2**22)
     chosen = choose_settings(network(1000, 20), "node-classification", training=CPU, fixed=("identity",))

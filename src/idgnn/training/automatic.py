@@ -47,7 +47,7 @@ class ChosenSettings:
     model: ModelSettings
     training: TrainOptions
     reasons: tuple[str, ...]
-    """A sentence each."""
+    """A sentence or two each."""
     seconds: float
     """That all epochs will take, an estimate from a timed step."""
 
@@ -149,15 +149,29 @@ def _network(cost: _Costs, fixed: Collection[str], seconds: float) -> tuple[Mode
     networks = [replace(given, identity=identity, layers=depth) for depth in depths]
     if "identity" not in fixed and level != "pair":
         networks.append(replace(given, identity="fast", layers=depths[0]))
-    if len(networks) == 1:
+    if {"identity", "layers"} <= set(fixed):
         return networks[0], None
     chosen = next((each for each in networks[:-1] if cost.seconds(each, seconds) <= seconds), networks[-1])
-    return chosen, _why(cost, networks, chosen, "layers" in fixed)
+    why = _why(cost, networks, chosen)
+    return chosen, why if "identity" in fixed else why + _compare_with_plain(cost, chosen)
 
 
-def _why(cost: _Costs, networks: list[ModelSettings], chosen: ModelSettings, depth_given: bool) -> str:
-    epochs = f"{cost.settings.training.epochs} epochs"
-    what = f"identity {chosen.identity}, {chosen.layers} layers: {epochs} take about {_time(cost.seconds(chosen))}"
+def _compare_with_plain(cost: _Costs, chosen: ModelSettings) -> str:
+    """What to compare with where nodes are told apart without a color."""
+    kind = cost.problem.features.kind
+    if kind not in ("onehot", "embedding"):
+        return ""
+    return (
+        f" Nodes are told apart by --features {kind} already, so a color may add nothing: compare with --identity none "
+        f"--layers {chosen.num_layers(cost.part.level)}."
+    )
+
+
+def _why(cost: _Costs, networks: list[ModelSettings], chosen: ModelSettings) -> str:
+    number, depth = cost.settings.training.epochs, chosen.num_layers(cost.part.level)
+    epochs = "1 epoch takes" if number == 1 else f"{number} epochs take"
+    layers = f"{depth} layer{'s' * (depth != 1)}"
+    what = f"identity {chosen.identity}, {layers}: {epochs} about {_time(cost.seconds(chosen))}"
     first = networks[0]
     if chosen == first:
         return f"{what}."
