@@ -66,8 +66,9 @@ def choose_settings(
     """Chooses `identity`, `layers` and `query_batch_size` for a task from the cost of a step on its graphs.
 
     A single graph is trained in batches of nodes or pairs, several in an epoch. The network is ID-GNN-Full, as deep as
-    the time allows; if it takes too long on nodes or graphs, ID-GNN-Fast. What a depth costs is known from
-    :func:`idgnn.identity_cost` and a step that is timed, so another machine may choose otherwise.
+    the time allows; if it takes too long on nodes or graphs, or if nodes have codes or vectors of their own,
+    ID-GNN-Fast. What a depth costs is known from :func:`idgnn.identity_cost` and a step that is timed, so another
+    machine may choose otherwise.
 
     Args:
         data: As for :func:`idgnn.train`.
@@ -142,6 +143,7 @@ def _fitting(cost: _Costs, model: ModelSettings, size: int, why: str) -> tuple[i
 def _network(cost: _Costs, fixed: Collection[str], seconds: float) -> tuple[ModelSettings, str | None]:
     """The deepest network that is expected to train in time."""
     given, level = cost.settings.model, cost.part.level
+    fixed = {*fixed, "identity"} if given.colors == 2 else fixed  # the other versions have no colors
     depths = (given.num_layers(level),) if "layers" in fixed else _DEPTHS[level]
     if "identity" in fixed:
         depths = depths if given.identity == "full" else depths[:1]
@@ -151,19 +153,22 @@ def _network(cost: _Costs, fixed: Collection[str], seconds: float) -> tuple[Mode
         networks.append(replace(given, identity="fast", layers=depths[0]))
     if {"identity", "layers"} <= set(fixed):
         return networks[0], None
+    if _have_codes(cost) and "identity" not in fixed and level == "node":
+        networks = networks[-1:]
     chosen = next((each for each in networks[:-1] if cost.seconds(each, seconds) <= seconds), networks[-1])
     why = _why(cost, networks, chosen)
-    return chosen, why if "identity" in fixed else why + _compare_with_plain(cost, chosen)
+    return chosen, why + _compare_with_plain(cost, chosen) if "identity" not in fixed and _have_codes(cost) else why
+
+
+def _have_codes(cost: _Costs) -> bool:
+    """Whether each node has weights of its own. Then a color was measured to harm: `python -m benchmarks.defaults`."""
+    return cost.problem.features.kind in ("onehot", "embedding")
 
 
 def _compare_with_plain(cost: _Costs, chosen: ModelSettings) -> str:
-    """What to compare with where nodes are told apart without a color."""
-    kind = cost.problem.features.kind
-    if kind not in ("onehot", "embedding"):
-        return ""
     return (
-        f" Nodes are told apart by --features {kind} already, so a color may add nothing: compare with --identity none "
-        f"--layers {chosen.num_layers(cost.part.level)}."
+        f" Nodes are told apart by --features {cost.problem.features.kind} already, so a color may add nothing: "
+        f"compare with --identity none --layers {chosen.num_layers(cost.part.level)}."
     )
 
 
