@@ -50,6 +50,7 @@ def test_the_list_has_every_dataset_with_all_that_is_known(empty: Path, capsys: 
         assert (shown, graphs, kind, available) == (name, f"{entry.num_graphs:,}", entry.kind, here)
         assert tasks == ", ".join(entry.tasks)
         assert f"{cite} {entry.citation}" in said
+    assert "no download is offered for ba, ws, ba500, ws500, counting, zinc, graph8c: set IDGNN_DATA" in said
 
 
 def test_tasks_are_called_as_in_idgnn_train() -> None:
@@ -63,6 +64,8 @@ def test_names_shorten_the_list_and_files_are_found(empty: Path, data_dir: Path,
     rows = [line for line in capsys.readouterr().out.splitlines() if re.match(r"│ [A-Z]", line)]
     assert [line.split()[1] for line in rows] == ["MUTAG", "Cora"]
     assert " yes " in rows[0] and " no " in rows[1]
+    main(["data", "list", "cora"])
+    assert "or by idgnn data fetch NAME." in capsys.readouterr().out
 
 
 def test_list_and_verify_need_no_torch(empty: Path) -> None:
@@ -87,6 +90,8 @@ def test_verify_tells_right_files_from_wrong_ones(empty: Path, data_dir: Path, c
     assert err.startswith(f"idgnn: {first} has the SHA-256 ") and err.count("\n") == 1
     out, err = fails(capsys, ["data", "verify", "Cora", "PTC_MR"])
     assert out == "Cora: wrong\nPTC_MR: 5 files as expected\n" and "idgnn data fetch Cora" in err
+    _, err = fails(capsys, ["data", "verify", "counting"])
+    assert "counting.npz" in err and "cannot be downloaded" in err and "fetch" not in err
 
 
 def test_fetch_continues_after_a_problem(empty: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,12 +70,12 @@ def test_quick_runs_are_shown_and_compared_with_nothing(tmp_path: Path, capsys: 
     write_records(tmp_path / "records.jsonl", [replace(each, key=small[key]) for key, each in records.items()])
     main(["report", str(tmp_path), "--quick", "--format", "markdown", "--tables", "table2"])
     said = capsys.readouterr()
-    assert "## Table 2: Graph properties (quick: not comparable with the paper)" in said.out
+    assert "## Table 2: Graph properties (quick: not comparable with published numbers)" in said.out
     assert "0.985" in said.out and "| published |" not in said.out
     assert "▲" not in said.out.split("## Table 2")[1] and "Expectations" not in said.out
     assert "36 of 408 runs finished" in said.out  # one protocol, and the three seeds that were run
     assert "released" not in said.out.split("## Summary")[0]
-    assert "belong to no cell" not in said.err and "not comparable with the paper" in said.err
+    assert "belong to no cell" not in said.err and "not comparable with published numbers" in said.err
 
 
 def test_quick_runs_count_against_what_quick_runs(tmp_path: Path, capsys: Said):

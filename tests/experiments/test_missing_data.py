@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from idgnn.experiments.grid import Choice
-from idgnn.experiments.missing_data import missing_datasets, skipped_note, try_downloads
+from idgnn.experiments.missing_data import missing_datasets, missing_note, skipped_note, try_downloads
 from idgnn.experiments.spec import dataset_of
 from idgnn.graphs.catalog import CATALOG, find
 from idgnn.graphs.raw_files import expected
@@ -46,7 +46,18 @@ def test_failed_downloads_have_a_reason_and_a_remedy(nothing_here):
     said = skipped_note(reasons, 12)
     assert all(word in said for word in ("ENZYMES, ba", "12 runs", "IDGNN_DATA", "connect", str(nothing_here)))
     assert said.count(". ") == 0
+    assert "ENZYMES could not be downloaded" in said and "no download is offered for ba," in said
+    assert "connect to the internet for ENZYMES," in said
+    alone = skipped_note({"counting": "no download is offered"}, 1)
+    assert "no download is offered for counting" in alone and "connect" not in alone and "could not" not in alone
     assert try_downloads([]) == {}
+
+
+def test_a_download_is_announced_only_if_there_is_one():
+    assert missing_note(["ENZYMES"]) == "Missing, so downloaded first if possible: ENZYMES."
+    assert missing_note(["zinc", "graph8c"]) == "Missing, and no download is offered: zinc, graph8c."
+    both = missing_note(["zinc", "ENZYMES"])
+    assert both == f"{missing_note(['ENZYMES'])} {missing_note(['zinc'])}"
 
 
 def test_missing_datasets_needs_no_torch():

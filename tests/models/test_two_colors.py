@@ -45,6 +45,15 @@ def pooled(h: list[Tensor], pool: str) -> Tensor:
     return {"sum": stack.sum(0), "mean": stack.mean(0), "max": stack.amax(0)}[pool]
 
 
+@pytest.mark.parametrize("pool", ["sum", "mean", "max"])
+def test_a_wrapped_model_starts_as_what_it_was_or_as_its_sum_over_second_nodes(pool: str) -> None:
+    plain, x = drawn(GIN(4, 8, num_layers=3)), features().double()
+    found = identity_aware(plain, colors=2, pool=pool)(x, EDGES)
+    times = torch.tensor([len(neighbors(node)) if pool == "sum" else 1 for node in range(NUM_NODES)])
+    assert times.max() > 1 or pool != "sum"
+    torch.testing.assert_close(found, times[:, None] * plain(x, EDGES))
+
+
 def test_a_wrapped_layer_is_its_equation() -> None:
     """GraphConv: W_0 h_u + W_1 sum over s of (h_s + D_c h_s + b_c), where c is the color of s; updates add W_c h_u."""
     layer = identity_aware(GraphConv(3, 4), color="message+update", colors=2)

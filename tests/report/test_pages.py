@@ -126,7 +126,7 @@ def test_a_narrow_terminal_truncates_no_number():
 
 def test_reports_of_quick_runs_say_so_in_their_title():
     quick = Report((fill(TABLE2, runs_of(TABLE2, quick=True), {}, quick=True),))
-    label = "The tables of the paper (quick: not comparable with the paper)"
+    label = "The tables of the paper (quick: not comparable with published numbers)"
     assert f"<title>ID-GNN: {label}</title>" in page(quick) and f"{label}</h1>" in page(quick)
     assert markdown(quick).startswith(f"# {label}\n") and latex(quick).startswith(f"% {label}\n")
     assert label in plain(quick) and label not in plain(report())

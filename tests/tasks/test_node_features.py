@@ -85,6 +85,7 @@ def test_auto_says_what_it_took(monkeypatch):
     }
     assert [each.kind for each in found.values()] == ["onehot", "degree", "degree", "constant"]
     assert all(each.reason for each in found.values())
+    assert "knows these nodes only; --features degree makes" in found["node-classification"].reason
     monkeypatch.setattr(node_features, "MOST_ONE_HOT", 19)
     assert (
         choose_features(TaskSettings(name="node-classification", features="auto"), Dataset("python", graph)).kind
@@ -170,12 +171,12 @@ def test_a_column_that_is_one_everywhere_is_a_feature(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["onehot", "embedding"])
-def test_nodes_are_known_by_their_names_in_any_order(tmp_path, kind):
+def test_nodes_are_known_by_their_names_in_any_order(tmp_path, kind, monkeypatch):
     rng, names = np.random.default_rng(0), [f"node {(7 * v) % 20}" for v in range(20)]  # not in alphabetical order
     edges = [f"{names[a]},{names[b]}" for a, b in nx.connected_caveman_graph(5, 4).edges]
 
     def written(folder: str, nodes: list[str], edges: list[str]) -> FileSource:
-        text = "".join(f"{node},{names.index(node) // 4 % 2}\n" for node in nodes)
+        text = "".join(f"{node},{names.index(node) // 4 % 2 if node in names else 0}\n" for node in nodes)
         node_file = write(tmp_path / folder / "nodes.csv", "id,y\n" + text)
         edge_file = write(tmp_path / folder / "edges.csv", "source,target\n" + "\n".join(edges))
         return FileSource(edge_file, node_file, label="y")
@@ -193,8 +194,18 @@ def test_nodes_are_known_by_their_names_in_any_order(tmp_path, kind):
     assert len(set(expected["probability_1"])) > 10  # nodes have weights of their own
     few = [edge for edge in edges if "node 3" not in edge.split(",")]
     fewer = written("fewer", [node for node in names if node != "node 3"], few)
-    with pytest.raises(ValueError, match=f"trained with --features {kind}.*was given other nodes"):
+    with pytest.raises(
+        ValueError, match=f"features {kind}.* a graph without 1 of them \\('node 3' is missing\\). Give the"
+    ):
         again.predict(fewer)
+    other = written("other names", [*names, "node x"], [*edges, "node x,node 3"])
+    with pytest.raises(ValueError, match=r"was given a graph with 1 that it does not know \('node x' is new\)"):
+        again.predict(other)
+    monkeypatch.setattr(node_features, "MOST_ONE_HOT", 19)
+    if kind == "embedding":  # of more nodes the names are not kept
+        many = train(ours, TaskSettings(name="node-classification", features=kind), **QUICK)
+        with pytest.raises(ValueError, match="was given 19 other nodes, or nodes without names in another order"):
+            many.predict(fewer)
     assert run.predict(written("other edges", names, few))["node"] == expected["node"]
 
 

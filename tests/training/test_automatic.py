@@ -77,6 +77,36 @@ def test_what_the_user_chose_stays(timed):
     assert chosen.model.identity == "full"
 
 
+@pytest.mark.parametrize("identity", ["none", "fast", "full"])
+def test_a_depth_that_is_chosen_is_said(timed, identity):
+    model = ModelSettings(identity=identity)
+    for task, layers in (("link-prediction", 5), ("node-classification", 3)):
+        chosen = choose_settings(network(), task, model=model, training=CPU, fixed=("identity",), epoch_seconds=1e9)
+        assert chosen.reasons[0].startswith(f"identity {identity}, {layers} layers: 10 epochs take about ")
+    once = TrainOptions(device="cpu", epochs=1)
+    assert ": 1 epoch takes about" in choose_settings(network(), "node-classification", training=once).reasons[0]
+
+
+def test_two_colors_are_of_the_full_version(timed):
+    model = ModelSettings(colors=2)
+    for limit in (1e9, 1e-9):
+        task = TaskSettings(name="node-classification", features="onehot")
+        chosen = choose_settings(network(60), task, model=model, training=CPU, epoch_seconds=limit)
+        assert (chosen.model.identity, chosen.model.colors, chosen.model.layers) == ("full", 2, 3)
+
+
+def test_nodes_with_codes_of_their_own_have_no_color(timed):
+    for kind, said in (("onehot", True), ("embedding", True), ("degree", False)):
+        task = TaskSettings(name="node-classification", features=kind)
+        chosen = choose_settings(network(), task, training=CPU, epoch_seconds=1e9)
+        reason = chosen.reasons[0]
+        assert chosen.model.identity == ("fast" if said else "full") and chosen.model.layers == 3
+        assert (f"told apart by --features {kind} already" in reason) == said
+        assert ("compare with --identity none --layers 3." in reason) == said
+        given = choose_settings(network(), task, training=CPU, fixed=("identity",), epoch_seconds=1e9)
+        assert "compare with" not in given.reasons[0]
+
+
 def test_batches_fit_into_memory(monkeypatch):
     monkeypatch.setattr(automatic, "free_memory", lambda device: 2**22)
     chosen = choose_settings(network(1000, 20), "node-classification", training=CPU, fixed=("identity",))
@@ -99,8 +129,9 @@ def test_graphs_with_few_edges(name):
     nodes, edges = sizes[name]
     ends = torch.stack([torch.arange(edges), torch.arange(edges) + 1])
     data = Data(edge_index=torch.cat([ends, ends.flip(0)], 1), num_nodes=nodes, y=torch.arange(nodes) % 2)
-    chosen = choose_settings(data, TaskSettings(name="node-classification", features="auto"), training=CPU)
-    assert chosen.model.identity == "full" and chosen.seconds > 0
+    for features, identity in (("auto", "fast"), ("constant", "full")):
+        chosen = choose_settings(data, TaskSettings(name="node-classification", features=features), training=CPU)
+        assert chosen.model.identity == identity and chosen.seconds > 0
 
 
 def test_the_command_says_what_it_chose_and_why(tmp_path, monkeypatch, capsys):

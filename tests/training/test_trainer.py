@@ -327,6 +327,17 @@ def test_statistics_of_batchnorm_are_fixed_in_the_last_epochs():
     assert not torch.equal(weight, before)
 
 
+def test_too_few_epochs_to_fix_statistics_in_one_are_warned_of():
+    problem = problem_for("node-clustering")
+    with pytest.warns(
+        UserWarning, match=r"freeze_batchnorm is 0.4, but 2 epochs have no .*Train for at least 3 epochs"
+    ):
+        assert not trainer_for(problem, replace(QUICK, epochs=2, freeze_batchnorm=0.4, eval_every=2))._frozen
+    trainer = trainer_for(problem, replace(QUICK, epochs=3, freeze_batchnorm=0.4, eval_every=3))  # warnings are errors
+    trainer.epoch = 2
+    assert trainer._frozen
+
+
 @pytest.mark.parametrize("share", [-0.1, 1.0, float("nan"), "half"])
 def test_a_share_of_epochs_with_fixed_statistics_is_below_1(share):
     with pytest.raises(ValueError, match="freeze_batchnorm is"):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import tyro
 
 from idgnn.graphs.catalog import CATALOG, NAMES, find
-from idgnn.graphs.raw_files import expected, fetch, file_problems, is_available, locate
+from idgnn.graphs.raw_files import expected, fetch, file_problems, is_available, is_offered, locate
 
 Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]")]
 
@@ -68,7 +68,14 @@ def _show(names: tuple[str, ...]) -> None:
     console.print(table)
     for number, citation in enumerate(cited, 1):
         console.print(f"({number}) {citation}", highlight=False, soft_wrap=True)
-    console.print("What is not here is downloaded when it is used, or by idgnn data fetch NAME.", highlight=False)
+    console.print(_how_to_get([entry.name for entry in entries]), highlight=False, soft_wrap=True)
+
+
+def _how_to_get(names: list[str]) -> str:
+    others = [name for name in names if not is_available(name) and not is_offered(name)]
+    exception = f", but no download is offered for {', '.join(others)}: set IDGNN_DATA to a folder that holds them"
+    said = "What is not here is downloaded when it is used, or by idgnn data fetch NAME"
+    return f"{said}{exception if others else ''}."
 
 
 def _fetch(name: str) -> None:

@@ -12,7 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from idgnn.experiments.estimate import GIB, Estimator
-from idgnn.experiments.missing_data import missing_datasets
+from idgnn.experiments.missing_data import missing_datasets, missing_note
 from idgnn.experiments.ray_pool import RayWorkers
 from idgnn.experiments.runner import GridState, Watcher
 from idgnn.experiments.spec import RunRecord, Spec, dataset_of
@@ -59,8 +59,7 @@ def show_plan(specs: Sequence[Spec], estimator: Estimator, workers: Workers | Ra
     )
     names = missing_datasets(specs)
     if names:
-        message = f"{label}Missing, so downloaded first if possible: {', '.join(names)}."
-        console.print(message, highlight=False, soft_wrap=True)
+        console.print(f"{label}{missing_note(names)}", highlight=False, soft_wrap=True)
 
 
 def print_skipped(specs: Sequence[Spec], label: str) -> None:

@@ -42,7 +42,7 @@ class Report:
     tables: tuple[TableName, ...] = ()
     """Unless given, all."""
     quick: bool = False
-    """Show the tables that have runs of idgnn reproduce --quick. They are not comparable with the paper."""
+    """Show the tables that have runs of idgnn reproduce --quick. They are not comparable with published numbers."""
 
     def __call__(self) -> None:
         """Reads the records, fills the tables, and writes them."""

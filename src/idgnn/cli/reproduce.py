@@ -62,7 +62,7 @@ class Reproduce:
     protocol: tuple[Protocol, ...] = ("text",)
     """The paper's text, the settings of the authors' released code, or several of them."""
     quick: bool = False
-    """Few graphs, small networks, short training: minutes on a laptop, and not comparable with the paper."""
+    """Few graphs, small networks, short training: minutes on a laptop, and not comparable with published numbers."""
     dry_run: bool = False
     """Show what would run, with estimates of time and memory."""
     jobs: int | None = None
@@ -169,12 +169,12 @@ class Reproduce:
 
     def _with_data(self, specs: list[Spec]) -> tuple[list[Spec], list[Spec]]:
         """The runs whose data are available, and the others; prints once why these are skipped."""
-        from idgnn.experiments.missing_data import missing_datasets, skipped_note, try_downloads
+        from idgnn.experiments.missing_data import missing_datasets, missing_note, skipped_note, try_downloads
         from idgnn.experiments.spec import dataset_of
 
         names = missing_datasets(specs)
         if names:
-            print(f"{self._label()}Missing, so downloaded first if possible: {', '.join(names)}.", flush=True)
+            print(f"{self._label()}{missing_note(names)}", flush=True)
         reasons = try_downloads(names)
         skipped = [spec for spec in specs if dataset_of(spec.job) in reasons]
         if skipped:

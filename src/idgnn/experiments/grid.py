@@ -21,7 +21,7 @@ SEEDS = (0, 1, 2)
 MORE_SEEDS = tuple(range(3, 10))
 """Those that are run where three do not decide; a report counts them where they were."""
 QUICK_SEEDS = (0,)
-NOT_COMPARABLE = "quick: not comparable with the paper"
+NOT_COMPARABLE = "quick: not comparable with published numbers"
 
 
 @dataclass(frozen=True)

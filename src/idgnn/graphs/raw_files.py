@@ -93,6 +93,11 @@ def is_available(name: str) -> bool:
     return entry.folder is None or locate(entry) is not None
 
 
+def is_offered(name: str) -> bool:
+    """Whether the files of a dataset can be downloaded; those that were made for this project cannot."""
+    return find(name).group not in _NOT_OFFERED
+
+
 def file_problems(name: str) -> list[str]:
     """The problems of the raw files of a dataset, a sentence each; an empty list if there are none."""
     entry = find(name)
@@ -100,6 +105,8 @@ def file_problems(name: str) -> list[str]:
         return []
     found = locate(entry)
     if found is None:
+        if not is_offered(name):
+            return [_not_offered(entry)]
         looked = " and ".join(map(str, roots()))
         return [f"the files of {entry.name} are not in {looked}. Fetch them with idgnn data fetch {entry.name}."]
     return found.problems()
@@ -110,12 +117,9 @@ def ensure(entry: CatalogEntry) -> RawFiles:
     found = locate(entry)
     if found is not None:
         return found
+    if not is_offered(entry.name):
+        raise ValueError(_not_offered(entry))
     looked = " and ".join(map(str, roots()))
-    if entry.group in _NOT_OFFERED:
-        raise ValueError(
-            f"the files of {entry.name} ({', '.join(expected(entry))}) are not in {looked}, and they cannot be "
-            f"downloaded: {_NOT_OFFERED[entry.group]}"
-        )
     try:
         _download(entry, download_root())
     except Exception as error:  # of the network, the server, the archive or the disk
@@ -124,6 +128,13 @@ def ensure(entry: CatalogEntry) -> RawFiles:
             f"({error}). Set IDGNN_DATA to a folder that holds them, or connect to the internet and try again."
         ) from error
     return RawFiles(download_root(), expected(entry))
+
+
+def _not_offered(entry: CatalogEntry) -> str:
+    return (
+        f"the files of {entry.name} ({', '.join(expected(entry))}) are not in {' and '.join(map(str, roots()))}, and "
+        f"they cannot be downloaded: {_NOT_OFFERED[entry.group]}"
+    )
 
 
 def fetch(name: str) -> None:

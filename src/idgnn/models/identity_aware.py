@@ -72,11 +72,13 @@ def identity_aware(
             which messages alone do not tell apart. These maps have no size until the first call: call the model once
             before you count its parameters.
         colors: With 2, each layer gets a third message function, for nodes of a second color, and a model embeds a
-            node by a pool over its states with second nodes, as :class:`idgnn.IDGNN` does but without an MLP.
+            node by a pool over its states with second nodes, as :class:`idgnn.IDGNN` does but without an MLP. Such a
+            model starts as what it was for nodes if `pool` is `"mean"` or `"max"`.
         second: The second nodes of a node, for models with two colors; it, `radius`, `pool`, `with_self` and
             `directed` are those of :class:`idgnn.IDGNN`.
         radius: The radius of the ball.
-        pool: `"sum"`, `"mean"` or `"max"`.
+        pool: `"sum"`, `"mean"` or `"max"`. At first all states of a node are equal, so `"sum"` multiplies what the
+            model computed by their number.
         with_self: Whether the state of a node under the first color alone is pooled besides.
         directed: Whether two colors tell the pair (u, v) from (v, u).
         per_node: The names of arguments of a model that have a row for each node. Like `per_edge` and `shared` it is

@@ -27,6 +27,10 @@ _FROM_STRUCTURE: tuple[TaskName, ...] = (
     "graph-clustering",
     "graph-counting",
 )
+_KNOWN_NODES = (
+    "there is one graph, of which training sees all nodes. The run knows these nodes only; --features degree makes a "
+    "run for new graphs"
+)
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,14 @@ class NodeFeatures:
     or of a graph without names."""
     number: int | None = None
     """How many nodes these are."""
+    names: tuple[str, ...] | None = None
+    """Their names in alphabetical order, if they have any and are at most :data:`MOST_ONE_HOT`."""
 
     as_dict = asdict
+
+    def __post_init__(self) -> None:
+        if self.names is not None:  # JSON has lists
+            object.__setattr__(self, "names", tuple(self.names))
 
     @property
     def num_embeddings(self) -> int | None:
@@ -75,10 +85,23 @@ class NodeFeatures:
         if known != self.nodes:
             raise ValueError(
                 f"the network was trained with --features {self.kind}: it has weights of their own for the "
-                f"{self.number:,} nodes of its graph, and was given other nodes, or nodes without names in another "
-                "order. Train it with --features degree or counts to use it on other graphs."
+                f"{self.number:,} nodes of its graph, and was given {self._difference(graphs)}. Give the full node "
+                "table, with all nodes of the training graph and no others. To use a network on other graphs, train it "
+                "with --features degree or counts."
             )
         return number
+
+    def _difference(self, graphs: Sequence[Data]) -> str:
+        """How other graphs differ from the nodes of training, with a name of one where there is one."""
+        if len(graphs) != 1:
+            return f"{len(graphs)} graphs"
+        given = _names(graphs[0])
+        if self.names is None or given is None:
+            return f"{graphs[0].num_nodes or 0:,} other nodes, or nodes without names in another order"
+        missing, new = sorted(set(self.names) - set(given)), sorted(set(given) - set(self.names))
+        without = [f"without {len(missing):,} of them ({missing[0]!r} is missing)"] if missing else []
+        with_new = [f"with {len(new):,} that it does not know ({new[0]!r} is new)"] if new else []
+        return f"a graph {' and '.join([*without, *with_new])}"
 
 
 def lack_features(graphs: Sequence[Data]) -> bool:
@@ -120,9 +143,9 @@ def _automatic(settings: TaskSettings, graphs: Sequence[Data]) -> NodeFeatures:
         return NodeFeatures("degree", "links of new nodes can be predicted with it")
     number = graphs[0].num_nodes or 0
     if number <= MOST_ONE_HOT:
-        return replace(_of_kind("onehot", graphs), reason="there is one graph, of which training sees all nodes")
+        return replace(_of_kind("onehot", graphs), reason=_KNOWN_NODES)
     if number <= MOST_EMBEDDED:
-        reason = f"there is one graph, of which training sees all nodes, more than {MOST_ONE_HOT:,}"
+        reason = f"the nodes are more than {MOST_ONE_HOT:,}, and {_KNOWN_NODES}"
         return replace(_of_kind("embedding", graphs), reason=reason)
     return NodeFeatures("degree", f"the graph has more than {MOST_EMBEDDED:,} nodes")
 
@@ -141,13 +164,21 @@ def _of_kind(kind: FeatureName, graphs: Sequence[Data]) -> NodeFeatures:
             f"features is {kind!r}, but the graph has {number:,} nodes, and at most {most:,} can be coded so. Use "
             f"{'embedding' if number <= MOST_EMBEDDED else 'degree'}."
         )
-    return NodeFeatures(kind, nodes=_numbered(graphs[0])[1], number=number)
+    names = _names(graphs[0]) if number <= MOST_ONE_HOT else None
+    known = None if names is None else tuple(sorted(names))
+    return NodeFeatures(kind, nodes=_numbered(graphs[0])[1], number=number, names=known)
+
+
+def _names(graph: Data) -> Sequence[str] | None:
+    """The names of the nodes, if each has its own."""
+    names = graph.get("node_name")
+    return None if names is None or len(set(names)) < (graph.num_nodes or 0) else names
 
 
 def _numbered(graph: Data) -> tuple[Tensor, str]:
     """The number of each node `[nodes]`, and a checksum of the names in order, or without names of the edges."""
-    names, size = graph.get("node_name"), graph.num_nodes or 0
-    if names is None or len(set(names)) < size:
+    names, size = _names(graph), graph.num_nodes or 0
+    if names is None:
         return torch.arange(size), checksum([Data(edge_index=graph.edge_index, num_nodes=size)])
     order = sorted(range(size), key=names.__getitem__)
     number = torch.empty(size, dtype=torch.long)

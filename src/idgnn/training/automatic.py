@@ -47,7 +47,7 @@ class ChosenSettings:
     model: ModelSettings
     training: TrainOptions
     reasons: tuple[str, ...]
-    """A sentence each."""
+    """A sentence or two each."""
     seconds: float
     """That all epochs will take, an estimate from a timed step."""
 
@@ -66,8 +66,9 @@ def choose_settings(
     """Chooses `identity`, `layers` and `query_batch_size` for a task from the cost of a step on its graphs.
 
     A single graph is trained in batches of nodes or pairs, several in an epoch. The network is ID-GNN-Full, as deep as
-    the time allows; if it takes too long on nodes or graphs, ID-GNN-Fast. What a depth costs is known from
-    :func:`idgnn.identity_cost` and a step that is timed, so another machine may choose otherwise.
+    the time allows; if it takes too long on nodes or graphs, or if nodes have codes or vectors of their own,
+    ID-GNN-Fast. What a depth costs is known from :func:`idgnn.identity_cost` and a step that is timed, so another
+    machine may choose otherwise.
 
     Args:
         data: As for :func:`idgnn.train`.
@@ -142,6 +143,7 @@ def _fitting(cost: _Costs, model: ModelSettings, size: int, why: str) -> tuple[i
 def _network(cost: _Costs, fixed: Collection[str], seconds: float) -> tuple[ModelSettings, str | None]:
     """The deepest network that is expected to train in time."""
     given, level = cost.settings.model, cost.part.level
+    fixed = {*fixed, "identity"} if given.colors == 2 else fixed  # the other versions have no colors
     depths = (given.num_layers(level),) if "layers" in fixed else _DEPTHS[level]
     if "identity" in fixed:
         depths = depths if given.identity == "full" else depths[:1]
@@ -149,15 +151,32 @@ def _network(cost: _Costs, fixed: Collection[str], seconds: float) -> tuple[Mode
     networks = [replace(given, identity=identity, layers=depth) for depth in depths]
     if "identity" not in fixed and level != "pair":
         networks.append(replace(given, identity="fast", layers=depths[0]))
-    if len(networks) == 1:
+    if {"identity", "layers"} <= set(fixed):
         return networks[0], None
+    if _have_codes(cost) and "identity" not in fixed and level == "node":
+        networks = networks[-1:]
     chosen = next((each for each in networks[:-1] if cost.seconds(each, seconds) <= seconds), networks[-1])
-    return chosen, _why(cost, networks, chosen, "layers" in fixed)
+    why = _why(cost, networks, chosen)
+    return chosen, why + _compare_with_plain(cost, chosen) if "identity" not in fixed and _have_codes(cost) else why
 
 
-def _why(cost: _Costs, networks: list[ModelSettings], chosen: ModelSettings, depth_given: bool) -> str:
-    epochs = f"{cost.settings.training.epochs} epochs"
-    what = f"identity {chosen.identity}, {chosen.layers} layers: {epochs} take about {_time(cost.seconds(chosen))}"
+def _have_codes(cost: _Costs) -> bool:
+    """Whether each node has weights of its own. Then a color was measured to harm: `python -m benchmarks.defaults`."""
+    return cost.problem.features.kind in ("onehot", "embedding")
+
+
+def _compare_with_plain(cost: _Costs, chosen: ModelSettings) -> str:
+    return (
+        f" Nodes are told apart by --features {cost.problem.features.kind} already, so a color may add nothing: "
+        f"compare with --identity none --layers {chosen.num_layers(cost.part.level)}."
+    )
+
+
+def _why(cost: _Costs, networks: list[ModelSettings], chosen: ModelSettings) -> str:
+    number, depth = cost.settings.training.epochs, chosen.num_layers(cost.part.level)
+    epochs = "1 epoch takes" if number == 1 else f"{number} epochs take"
+    layers = f"{depth} layer{'s' * (depth != 1)}"
+    what = f"identity {chosen.identity}, {layers}: {epochs} about {_time(cost.seconds(chosen))}"
     first = networks[0]
     if chosen == first:
         return f"{what}."

@@ -338,7 +338,15 @@ class Trainer:
 
 
 def _check_options(options: TrainOptions, model: Predictor, problem: Problem) -> None:
-    """Refuses options that do not fit the network or the task."""
+    """Refuses options that do not fit the network or the task, and warns of one without effect."""
+    if options.freeze_batchnorm and options.freeze_batchnorm * options.epochs < 1:
+        epochs = "1 epoch has" if options.epochs == 1 else f"{options.epochs} epochs have"
+        needed = math.ceil(1 / options.freeze_batchnorm)
+        warnings.warn(
+            f"freeze_batchnorm is {options.freeze_batchnorm}, but {epochs} no last epoch in which BatchNorm's "
+            f"statistics are fixed. Train for at least {needed} epochs, or leave it out.",
+            stacklevel=3,
+        )
     if options.query_batch_size is not None and problem.level == "graph":
         raise ValueError(
             f"query_batch_size is {options.query_batch_size}, the nodes or pairs in a batch, but the task asks about "
