@@ -31,6 +31,9 @@ def test_npz_is_read_back_without_pickle(tmp_path):
     with np.load(tmp_path / "table.npz", allow_pickle=False) as read:
         assert {name: read[name].tolist() for name in TABLE} == TABLE
         assert set(read.files) == set(TABLE)
+    write_table({"label": ["a", None]}, tmp_path / "table.npz")
+    with np.load(tmp_path / "table.npz", allow_pickle=False) as read:
+        assert read["label"].tolist() == ["a", "None"]
 
 
 def test_parquet_is_read_back(tmp_path):

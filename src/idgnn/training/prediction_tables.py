@@ -74,14 +74,19 @@ def write_table(table: PredictionTable, path: Path) -> None:
                 writer.writerow(table)
                 writer.writerows(zip(*table.values(), strict=True))
         elif path.suffix == ".npz":
-            arrays: dict[str, Any] = {name: np.asarray(values) for name, values in table.items()}
             with temporary.open("wb") as file:
-                np.savez_compressed(file, allow_pickle=False, **arrays)
+                np.savez_compressed(file, **{name: _unpickled(values) for name, values in table.items()})
         else:
             import pyarrow
             from pyarrow import parquet
 
             parquet.write_table(pyarrow.table({name: list(values) for name, values in table.items()}), temporary)
+
+
+def _unpickled(values: Sequence[Any]) -> Any:
+    """As an array of numbers or of texts: NumPy would pickle other objects, and old versions cannot be told not to."""
+    array = np.asarray(values)
+    return array.astype(str) if array.dtype == object else array
 
 
 def check_format(path: Path) -> None:
