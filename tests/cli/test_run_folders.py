@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from idgnn.cli.main import main
-from idgnn.cli.train import _new_folder
+from idgnn.cli.run_names import new_folder
 from idgnn.graphs.sources import FileSource
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskSettings
@@ -25,18 +25,18 @@ def settings(**changes) -> RunSettings:
 
 def test_names_carry_what_differs():
     plain, other = settings(), settings(model=ModelSettings(layers=4), training=TrainOptions(lr=0.003, device="cpu"))
-    assert _new_folder(Path("runs"), plain).name.startswith("ENZYMES_graph-classification_gcn-full_seed0_")
-    name = _new_folder(Path("runs"), other).name
+    assert new_folder(Path("runs"), plain).name.startswith("ENZYMES_graph-classification_gcn-full_seed0_")
+    name = new_folder(Path("runs"), other).name
     assert name.startswith("ENZYMES_graph-classification_gcn-full_layers=4_lr=0.003_seed0_")
     files = RunSettings(
         FileSource(Path("a b/e.csv"), label="my class?"), TaskSettings(name="node-classification", features="auto")
     )
-    assert _new_folder(Path("runs"), files).name.startswith("e_my-class-_node-classification_gcn-full_seed0_")
+    assert new_folder(Path("runs"), files).name.startswith("e_my-class-_node-classification_gcn-full_seed0_")
 
 
 def test_names_of_one_second_do_not_collide():
     with ThreadPoolExecutor(8) as pool:
-        names = list(pool.map(lambda _: _new_folder(Path("runs"), settings()), range(200)))
+        names = list(pool.map(lambda _: new_folder(Path("runs"), settings()), range(200)))
     assert len(set(names)) == 200
 
 

@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import re
-import secrets
 import warnings
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import tyro
 
-from idgnn.choices import Identity, RelationalKind, TaskName
+from idgnn.choices import RelationalKind, TaskName
 from idgnn.cli.arguments import Name, OwnFiles, changed, check_no_graphs, check_unused
-from idgnn.cli.tables import TableOptions
+from idgnn.cli.run_names import new_folder, table_changes, unique_folder
+from idgnn.cli.tables import LAYERS_WITH_TABLES, TableOptions
+from idgnn.cli.train_options import LoopOptions, NetworkOptions
 from idgnn.cli.unused_options import unused_options
 from idgnn.graphs.sources import FileSource, Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskOptions, TaskSettings
-from idgnn.training.run_settings import RunSettings, TrainOptions
+from idgnn.training.run_settings import RunSettings
 
 if TYPE_CHECKING:
     from idgnn.graphs.dataset import Dataset
     from idgnn.training.processes import Processes
-    from idgnn.training.relational import RelationalSettings
     from idgnn.training.trained import Run
 
 Flat = tyro.conf.OmitArgPrefixes
 AnyTask = Literal[TaskName, RelationalKind]
-LONGEST_NAME = 150  # of a folder, without seed and time; file systems take 255
-NOT_IN_NAMES = ("conv", "identity", "device", "workers", "compile", "cuda_graphs")  # there already, or no matter
-
-
-_LAYERS_WITH_TABLES = 4
 _USED_WITH_TABLES = (
     "identity",
     "color",
@@ -47,57 +39,6 @@ _USED_WITH_TABLES = (
     "keep",
     "device",
 )
-
-
-@dataclass(frozen=True)
-class NetworkOptions(ModelSettings):
-    """A network. Unless a width is given, it has as many parameters as a plain GCN of width `budget`."""
-
-    identity: Identity | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
-    """ID-GNN-Full, ID-GNN-Fast (closed-walk counts as features), or the plain GNN; unless given full, but fast for
-    nodes and graphs if a timed step of full takes too long, and always full with --tables."""
-    layers: int | None = None
-    """Rounds of message passing; unless given 3, for pairs of nodes the deepest of 5, 4, 3 and 2 that a timed step
-    allows, and 4 with --tables."""
-
-    def __post_init__(self) -> None:
-        if self.identity is None and self.colors == 2:  # only the full version has colors
-            object.__setattr__(self, "identity", "full")
-        super().__post_init__()
-
-    def settings(self, identity: Identity = ModelSettings.identity) -> ModelSettings:
-        """As settings of a run, with this identity unless one was given."""
-        return ModelSettings(**{**asdict(self), "identity": self.identity or identity})
-
-
-@dataclass(frozen=True)
-class LoopOptions(TrainOptions):
-    """Adam on batches of graphs, or on snapshots of tables, whose networks learn in fewer epochs."""
-
-    epochs: int | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
-    """Passes over the training part; unless given 100, and 10 with --tables."""
-    query_batch_size: int | None = None
-    """Nodes or pairs in a batch, in place of graphs; unless given, chosen if there is a single graph. Halved when
-    memory runs out."""
-    lr: float | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
-    """Initial learning rate; unless given 0.01, and 0.003 with --tables."""
-    weight_decay: float | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
-    """L2 penalty on all weights; unless given 0.0005, and none with --tables."""
-    keep: Literal["last", "best"] | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
-    """The weights that the run ends with: those of the last epoch, or of the best one on the validation part; unless
-    given the last, and the best with --tables."""
-
-    def __post_init__(self) -> None:
-        self.settings()  # which checks them
-
-    def settings(self) -> TrainOptions:
-        """As settings of a run on graphs."""
-        return TrainOptions(**{name: value for name, value in asdict(self).items() if value is not None})
-
-    def of_tables(self) -> dict[str, Any]:
-        """What was given of the options of a run on tables."""
-        given = {"epochs": self.epochs, "lr": self.lr, "weight_decay": self.weight_decay, "select": self.keep}
-        return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -254,7 +195,7 @@ class Train:
             RelationalSettings(
                 identity=model.identity or ModelSettings.identity,
                 color=model.color,
-                num_layers=model.layers or _LAYERS_WITH_TABLES,
+                num_layers=model.layers or LAYERS_WITH_TABLES,
                 hidden_channels=model.width or 64,
                 dropout=model.dropout,
                 window_years=self.table_files.window_years,
@@ -267,9 +208,9 @@ class Train:
             self.table_files.tables.resolve().name,
             self.table_files.target or self.task,
             settings[0].identity,
-            *_table_changes(settings[0], self.table_files),
+            *table_changes(settings[0], self.table_files),
         ]
-        folders = [_unique(self.runs, parts, seed) for seed in self.seeds]
+        folders = [unique_folder(self.runs, parts, seed) for seed in self.seeds]
         train_tables(self.table_files, self.task, training.device, settings, folders)  # type: ignore[arg-type]
 
     def _check_unused(self) -> None:
@@ -294,46 +235,9 @@ class Train:
         from idgnn.training.callbacks import make_tracker
         from idgnn.training.train import train_dataset
 
-        folder = self.resume or processes.from_first(lambda: _new_folder(self.runs, settings))
+        folder = self.resume or processes.from_first(lambda: new_folder(self.runs, settings))
         callbacks = []
         if processes.first:  # of several processes one shows the progress
             callbacks = [TrainingProgress(folder), *([] if self.track is None else [make_tracker(self.track, folder)])]
         resume = self.resume is not None
         return train_dataset(dataset, settings, processes, folder=folder, resume=resume, callbacks=callbacks)
-
-
-def _new_folder(runs: Path, settings: RunSettings) -> Path:
-    """A folder of its own, named after what is trained and the options that are not at their defaults."""
-    data = settings.data.edges.stem if isinstance(settings.data, FileSource) else settings.data
-    label = settings.data.label if isinstance(settings.data, FileSource) else None
-    model = f"{settings.model.conv}-{settings.model.identity}"
-    parts = [data, *([] if label is None else [label]), settings.task.name, model, *_changes(settings)]
-    return _unique(runs, parts, settings.seed)
-
-
-def _unique(runs: Path, parts: list[str], seed: int) -> Path:
-    """A folder that no other process chooses, even in the same second."""
-    now = datetime.now().strftime("%Y%m%d-%H%M%S")
-    name = re.sub(r"[^\w.@=+-]+", "-", "_".join(parts))[:LONGEST_NAME]
-    return runs / f"{name}_seed{seed}_{now}-{secrets.token_hex(4)}"
-
-
-def _changes(settings: RunSettings) -> Iterator[str]:
-    """The options that are not at their defaults, as `lr=0.001`."""
-    default = RunSettings(settings.data, TaskSettings(name=settings.task.name, features="auto"))
-    for kind in ("task", "model", "training", "selection"):
-        given, usual = asdict(getattr(settings, kind)), asdict(getattr(default, kind))
-        for name, value in given.items():
-            if value != usual[name] and name not in NOT_IN_NAMES:
-                yield f"{name}={'-'.join(map(str, value)) if isinstance(value, tuple | list) else value}"
-
-
-def _table_changes(settings: RelationalSettings, tables: TableOptions) -> Iterator[str]:
-    """The same of a run on tables, under the names of the options."""
-    default = replace(type(settings)(), num_layers=_LAYERS_WITH_TABLES, identity=settings.identity, seed=settings.seed)
-    options = {"num_layers": "layers", "hidden_channels": "width", "select": "keep"}
-    for name, value in asdict(settings).items():
-        if value != getattr(default, name):
-            yield f"{options.get(name, name)}={value}"
-    if tables.columns != TableOptions.columns:
-        yield f"columns={tables.columns}"

@@ -13,6 +13,7 @@ from torch_geometric.utils import degree
 
 from idgnn.choices import FeatureName, TaskName
 from idgnn.graphs.dataset import Dataset, checksum
+from idgnn.identity.adjacency import inverse
 from idgnn.identity.cycle_features import cycle_features
 from idgnn.tasks.query_set import QuerySet
 from idgnn.tasks.task_settings import TaskSettings
@@ -181,8 +182,7 @@ def _numbered(graph: Data) -> tuple[Tensor, str]:
     if names is None:
         return torch.arange(size), checksum([Data(edge_index=graph.edge_index, num_nodes=size)])
     order = sorted(range(size), key=names.__getitem__)
-    number = torch.empty(size, dtype=torch.long)
-    number[torch.tensor(order, dtype=torch.long)] = torch.arange(size)
+    number = inverse(torch.tensor(order, dtype=torch.long))
     return number, hashlib.sha256("\0".join(names[node] for node in order).encode()).hexdigest()
 
 
