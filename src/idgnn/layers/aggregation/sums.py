@@ -44,14 +44,10 @@ def gather_sum(
         # bf16 messages under autocast are summed in float32 if they are weighted.
         x, weight, base = promote_dtypes(x, edge_weight if placed else weight, None if itself else base)
     base = None if itself else base
-    first, lists, split = messages, _NO_LIST, 0
-    if isinstance(messages, TwoLists):
-        first, more, split = messages
-        lists = _tensors(more, placed) if more.source.numel() else _NO_LIST
-        hubs = first.hubs or more.hubs
-    else:
-        hubs = messages.hubs
-    return _gather_sum(x, weight, base, own, own_weight, itself, split, hubs, *_tensors(first, placed), *lists)
+    first, more, split = messages if isinstance(messages, TwoLists) else (messages, None, 0)
+    hubs = first.hubs or (more is not None and more.hubs)
+    second = _NO_LIST if more is None or not more.source.numel() else _tensors(more, placed)
+    return _gather_sum(x, weight, base, own, own_weight, itself, split, hubs, *_tensors(first, placed), *second)
 
 
 def gather_sum_plain(
