@@ -13,7 +13,8 @@ import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.aggregation.kernels.sums import MESSAGES, WARPS, jit
+from idgnn.layers.aggregation.kernels.launch import jit
+from idgnn.layers.aggregation.kernels.sums import MESSAGES, WARPS
 
 
 class Lists(NamedTuple):
