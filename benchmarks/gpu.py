@@ -6,8 +6,7 @@ prepared before; contenders take turns, and a ratio is the median over the round
 GPU, which waits for launches more than for rows; so both are measured with larger ones too (--more).
 
 Products are more than half of a replayed step in float32. So there is `--precision tf32 --modes replayed --more`, with
-its own record, `benchmarks/results/h200_tf32.json`. Tensor cores read rows that begin at multiples of 16 bytes, so
-widths are multiples of 4 there, with parameters that match to within 3 % in place of 1 %.
+its own record, `benchmarks/results/h200_tf32.json`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ CONTENDERS = {
     "ego": ("full", "message+update", "ego"),
 }
 BATCH, CLASSES, MIB = 128, 6, 2**20
-BUDGET = {"float32": (1, 0.01), "tf32": (4, 0.03)}  # what widths are multiples of, and how closely parameters match
 LIMIT = {"eager": 1.8, "replayed": 2.0}  # of ID-GNN-Full : plain
 COLORED_LIMIT = {"gcn": 1.5, "sage": 1.5, "gat": 1.7, "gin": 1.6}  # the same with colored messages alone, replayed
 PAIRS_LIMIT = 4.0  # replayed, a copy per source : ID-GNN-Full
@@ -67,28 +65,26 @@ def main() -> None:
     with tf32_products(options.precision == "tf32"):
         for number in (BATCH, *options.more[:1]):
             for conv in options.convs:
-                figures += nodes(enzymes, conv, options.device, wraps, options.rounds, number, options.precision)
+                figures += nodes(enzymes, conv, options.device, wraps, options.rounds, number)
         for number in (pairs.GRAPHS, *options.more[1:]):
             figures += queries(folder, options.device, wraps, options.rounds, number)
     show(figures, f"{options.device}, {options.precision}")
     write_record(options.output, figures, options.device, precision=options.precision)
 
 
-def nodes(
-    graphs: list[Data], conv: str, device: str, wraps: Wraps, rounds: int, number: int, precision: str
-) -> list[Figure]:
+def nodes(graphs: list[Data], conv: str, device: str, wraps: Wraps, rounds: int, number: int) -> list[Figure]:
     """One architecture, in four versions and by ego networks."""
     batch = picked(graphs, number).to(device)
     label = torch.randint(CLASSES, (batch.num_nodes,), generator=torch.Generator().manual_seed(1)).to(device)
-    budget, (unit, tolerance) = IDGNN(batch.num_features, 256, CLASSES, 3, "gcn", "none"), BUDGET[precision]
+    budget = IDGNN(batch.num_features, 256, CLASSES, 3, "gcn", "none")
     steps: dict[str, tuple[Call, Call]] = {}
     for name, (identity, color, engine) in CONTENDERS.items():
 
-        def build(units: int, identity: str = identity, color: str = color) -> IDGNN:
-            return IDGNN(batch.num_features, unit * units, CLASSES, 3, conv, identity, color=color)
+        def build(width: int, identity: str = identity, color: str = color) -> IDGNN:
+            return IDGNN(batch.num_features, width, CLASSES, 3, conv, identity, color=color)
 
         torch.manual_seed(0)
-        model = build(match_budget(build, budget, tolerance)).to(device)
+        model = build(match_budget(build, budget)).to(device)
         steps[name] = step(model, model.prepare(batch.x, batch.edge_index, engine=engine), label)
     judged = conv in ("gcn", "gin") and number == BATCH  # those that have targets
 

@@ -101,16 +101,6 @@ def test_weighted_sum_of_weights_that_stand_elsewhere_onto_a_base(case, hubs):
         assert torch.equal(found.cpu(), gather_sum_plain(x, sent, expected, base=base))
 
 
-def test_kernels_are_launched_again_for_the_kind_of_tensors_they_were_compiled_for():
-    """Each kind is compiled by its first call, and launched as it is by the others."""
-    sent = messages([(0, 0), (1, 0), (1, 2), (2, 2)], 3, 3)
-    for dtype in (torch.float32, torch.float64) * 3:
-        x, weight = torch.rand(3, 5, dtype=dtype), torch.rand(4, dtype=dtype)
-        for each in (weight, None):
-            found = kernels.weighted_sum(*there(x, sent.source, sent.ptr), weights(each))
-            torch.testing.assert_close(found.cpu(), gather_sum_plain(x, sent, each))
-
-
 def test_what_pieces_sum_up_to_is_not_rounded_in_between():
     """From 1024 on half precision has whole numbers alone; the second piece is -1635.5."""
     sent = messages([(0, 0)] * 256 + [(1, 0)] * 50 + [(2, 0)] * 206, num_sources=3, num_targets=1)

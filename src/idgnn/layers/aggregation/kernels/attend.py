@@ -13,8 +13,7 @@ import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.aggregation.kernels.launch import jit
-from idgnn.layers.aggregation.kernels.sums import MESSAGES, WARPS
+from idgnn.layers.aggregation.kernels.sums import MESSAGES, WARPS, jit
 
 
 class Lists(NamedTuple):

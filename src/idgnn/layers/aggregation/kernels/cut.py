@@ -7,7 +7,7 @@ import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.aggregation.kernels.launch import jit
+from idgnn.layers.aggregation.kernels.sums import jit
 
 POSITIONS = 512  # that a program finds
 

@@ -8,8 +8,7 @@ import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
 from idgnn.layers.aggregation.dispatch import pieces
-from idgnn.layers.aggregation.kernels.launch import jit
-from idgnn.layers.aggregation.kernels.sums import WARPS, num_columns, part_type, total_type, weighted_sum
+from idgnn.layers.aggregation.kernels.sums import WARPS, jit, num_columns, part_type, total_type, weighted_sum
 
 
 @triton.jit

@@ -16,8 +16,7 @@ import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor, nn
 
-from idgnn.layers.aggregation.kernels.launch import jit
-from idgnn.layers.aggregation.kernels.sums import part_type, total_type
+from idgnn.layers.aggregation.kernels.sums import jit, part_type, total_type
 
 ROWS, CHANNELS = 128, 32  # of a tile
 TILES = 64  # that are combined at once

@@ -1,4 +1,4 @@
-"""Weighted sums over incoming messages and their gradients."""
+"""Weighted sums over incoming messages and their gradients, and how all kernels are compiled and launched."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
 from idgnn.layers.aggregation.dispatch import pieces
-from idgnn.layers.aggregation.kernels.launch import jit
 
 MESSAGES = 8  # of a target that a program reads at once, where it does; most targets have fewer
 MESSAGES_OF_HUBS = 256  # the same where some targets have thousands
 WARPS = 2  # of a program for one target and all channels
+
+
+def jit(names: str) -> Any:
+    """Compiles a kernel whose arguments have these names, once for all their values and alignments."""
+    return triton.jit(do_not_specialize=names.split(), do_not_specialize_on_alignment=names.split())
 
 
 def num_columns(x: Tensor) -> int:

@@ -7,8 +7,7 @@ import triton  # pyright: ignore[reportMissingImports] (not there without CUDA)
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-from idgnn.layers.aggregation.kernels.launch import jit
-from idgnn.layers.aggregation.kernels.sums import num_columns, part_type, total_type
+from idgnn.layers.aggregation.kernels.sums import jit, num_columns, part_type, total_type
 
 TARGETS = 16  # of a program: most of them are not colored, and a program that finds none takes half a microsecond
 
