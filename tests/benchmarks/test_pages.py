@@ -77,8 +77,8 @@ def of_loop() -> list[str]:
         return f"{plain} and {full}"
 
     return [
-        *(pair("ENZYMES", *key) for key in (("eager", 1), ("recorded", 1), ("recorded, MPS", 12))),
-        *(pair("ogbg-molhiv", mode, 1) for mode in ("eager", "recorded")),
+        *(pair("ENZYMES", *key) for key in (("eager", 1), ("recorded", 1), ("recorded, tf32", 1), ("recorded, MPS", 12))),
+        *(pair("ogbg-molhiv", mode, 1) for mode in ("eager", "recorded", "recorded, tf32")),
     ]
 
 
