@@ -35,6 +35,7 @@ from idgnn.writing import write_text
 RECORD = Path("benchmarks/results/peers.json")
 PAGE = Path("docs/peers.md")
 OURS = ("gcn", "gin", "fast-gcn", "fast-gin", "full-gcn", "full-gin", "full-sage", "full-gat")
+_DATASETS = dict(zip(DATASETS, ("MUTAG", "PTC with hydrogens", "PTC_MR", "PROTEINS"), strict=True))
 _TITLES = {
     "ppgn": "PPGN",
     "ign": "IGN",
@@ -123,9 +124,12 @@ def page() -> str:
         "`python -m benchmarks.peers --device cuda` measures them.",
         "",
     ]
+    missing = [title for data, title in _DATASETS.items() if data not in {row["data"] for row in record["figures"]}]
+    if missing:
+        lines += [f"Not measured yet: {', '.join(missing)}.", ""]
     for data in dict.fromkeys(row["data"] for row in record["figures"]):
         lines += [
-            f"## {data}",
+            f"## {_DATASETS[data]}",
             "",
             "| network | parameters | seconds per epoch | GPU memory |",
             "| --- | ---: | ---: | ---: |",

@@ -51,9 +51,14 @@ fewer rows than rounds on all copies.
 A training step (forward, backward, optimizer; equal parameters; contenders take turns; {machine}, on a
 machine with other work to do, so that ratios say more than times):
 """
+TWO_COLORS_GPU = """
+{memory}
+
+On one {machine}, where steps are replayed as CUDA graphs (`python -m benchmarks.two_colors --device cuda` gives
+[all figures](../benchmarks/results/two_colors_h200.json), eager steps as well):
+"""
 TWO_COLORS_GROWTH = """
 {memory}
-Steps on a GPU are not measured yet: `python -m benchmarks.two_colors --device cuda` measures them.
 
 Rows of random graphs of 2,000 nodes. For *K* = 3 rows under both colors grow with the square of the degree, where
 those of one color grow with the degree and copies with its fourth power, up to the size of the graph.
@@ -100,27 +105,43 @@ def _two_colors() -> list[str]:
         computed=value["copies : rows, computed in all rounds"],
         machine=where(found["machine"]),
     )
-    ratios = ("two colors : plain GNN", "two colors : one color", "copies : two colors")
-    steps = [
-        [title, f"{value[f'{conv}, step, two colors']:.0f} ms", *(f"{value[f'{conv}, step, {r}']:.1f}" for r in ratios)]
-        for conv, title in CONVS.items()
-        if f"{conv}, step, two colors" in value
-    ]
-    who = "plain GNN", "one color", "two colors", "copies"
-    used = {name: value[f"gin, memory of a step, {name}"] for name in who}
-    memory = f"Memory of a step of GIN: {', '.join(f'{name} {mib:,.0f} MiB' for name, mib in used.items())}."
     growth = [
         [str(each["K"]), str(each["degree"]), f"{each['pairs']:,}", *(f"{each['rows'][who]:,}" for who in each["rows"])]
         for each in found["growth"]
     ]
+    gpu = record("two_colors_h200")
+    there = {each["name"]: each["value"] for each in gpu["figures"]}
     return [
         head,
         "",
-        *table(("", "two colors", *ratios), steps),
-        TWO_COLORS_GROWTH.format(memory=memory),
+        *_steps(value, "step", digits=0),
+        TWO_COLORS_GPU.format(memory=_memory(value), machine=where(gpu["machine"])),
+        *_steps(there, "replayed step", digits=2),
+        TWO_COLORS_GROWTH.format(memory=_memory(there)),
         *table(("K", "mean degree", "pairs", "rows, one color", "two colors", "copies"), growth),
         "",
     ]
+
+
+def _steps(value: dict[str, float], step: str, digits: int) -> list[str]:
+    """Steps with two colors, as times and as ratios to others."""
+    ratios = ("two colors : plain GNN", "two colors : one color", "copies : two colors")
+    rows = [
+        [
+            title,
+            f"{value[f'{conv}, {step}, two colors']:.{digits}f} ms",
+            *(f"{value[f'{conv}, {step}, {each}']:.1f}" for each in ratios),
+        ]
+        for conv, title in CONVS.items()
+        if f"{conv}, {step}, two colors" in value
+    ]
+    return table(("", "two colors", *ratios), rows)
+
+
+def _memory(value: dict[str, float]) -> str:
+    who = "plain GNN", "one color", "two colors", "copies"
+    used = {name: value[f"gin, memory of a step, {name}"] for name in who}
+    return f"Memory of a step of GIN: {', '.join(f'{name} {mib:,.0f} MiB' for name, mib in used.items())}."
 
 
 def _figure(each: dict[str, Any], key: str) -> list[str]:

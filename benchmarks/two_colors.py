@@ -19,6 +19,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.utils import to_undirected
 
 from benchmarks.data import data_folder, tu_graphs
+from benchmarks.gpu import memory as on_gpu
+from benchmarks.gpu import modes
 from benchmarks.measure import Figure, at_least, in_own_process, peak_gib, ratio, show, take_turns, write_record
 from idgnn import IDGNN, identity_cost, match_budget
 from idgnn.choices import ConvName
@@ -91,7 +93,7 @@ def rows(batch: Any) -> list[Figure]:
     ]
 
 
-def contender(batch: Any, conv: ConvName, name: str) -> Callable[[], None]:
+def contender(batch: Any, conv: ConvName, name: str) -> Callable[[], object]:
     """A training step: forward, backward and optimizer."""
     options, engine = CONTENDERS[name], "ego" if name == "copies" else None
     width = match_budget(
@@ -101,50 +103,56 @@ def contender(batch: Any, conv: ConvName, name: str) -> Callable[[], None]:
     )
     torch.manual_seed(0)
     model = IDGNN(batch.num_features, width, CLASSES, LAYERS, conv, **options).to(batch.x.device)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, capturable=batch.x.is_cuda)
     generator = torch.Generator().manual_seed(1)
     label = torch.randint(CLASSES, (batch.num_nodes,), generator=generator).to(batch.x.device)
     ready = model.prepare(batch.x, batch.edge_index, engine=engine)
 
-    def step() -> None:
+    def step() -> torch.Tensor:
         optimizer.zero_grad(set_to_none=True)
-        cross_entropy(model.run(ready), label).backward()
+        loss = cross_entropy(model.run(ready), label)
+        loss.backward()
         optimizer.step()
-        if batch.x.is_cuda:
-            torch.cuda.synchronize()
+        return loss.detach()
 
     return step
 
 
 def steps(batch: Any, conv: ConvName, device: str, rounds: int) -> list[Figure]:
-    """Training steps of all contenders, in milliseconds and as ratios."""
-    there = batch.to(device)
-    times = take_turns({name: contender(there, conv, name) for name in CONTENDERS}, rounds)
-    found = [Figure(f"{conv}, step, {name}", 1000 * median(each), "ms") for name, each in times.items()]
-    found += [
-        Figure(f"{conv}, step, two colors : {other}", ratio(times, "two colors", other), "x")
-        for other in ("plain GNN", "one color")
-    ]
+    """Training steps of all contenders, in milliseconds and as ratios; on CUDA also replayed."""
+    there, found = batch.to(device), list[Figure]()
     judge = at_least if device == "cpu" else lambda name, value, limit, unit: Figure(name, value, unit)
-    return [*found, judge(f"{conv}, step, copies : two colors", ratio(times, "copies", "two colors"), 4.0, "x")]
+    for mode, wrap in modes(device).items():
+        times = take_turns({name: wrap(contender(there, conv, name)) for name in CONTENDERS}, rounds)
+        step = f"{conv}, step" if mode == "eager" else f"{conv}, {mode} step"
+        found += [Figure(f"{step}, {name}", 1000 * median(each), "ms") for name, each in times.items()]
+        found += [
+            Figure(f"{step}, two colors : {other}", ratio(times, "two colors", other), "x")
+            for other in ("plain GNN", "one color")
+        ]
+        found.append(judge(f"{step}, copies : two colors", ratio(times, "copies", "two colors"), 4.0, "x"))
+    return found
 
 
 def memory(folder: Path, device: str) -> list[Figure]:
-    """The most memory that steps of GIN take, each in a process of its own."""
-    found = {name: in_own_process(_peak, folder, device, name) for name in ("", *CONTENDERS)}
-    return [Figure(f"gin, memory of a step, {name}", found[name] - found[""], "MiB") for name in CONTENDERS]
+    """The most memory that steps of GIN take: of a process of its own, or of the GPU."""
+    if device == "cpu":
+        found = {name: in_own_process(_peak, folder, name) for name in ("", *CONTENDERS)}
+        used = {name: found[name] - found[""] for name in CONTENDERS}
+    else:
+        batch = enzymes(folder).to(device)
+        used = {name: on_gpu(contender(batch, "gin", name)) / MIB for name in CONTENDERS}
+    return [Figure(f"gin, memory of a step, {name}", mib, "MiB") for name, mib in used.items()]
 
 
-def _peak(folder: Path, device: str, name: str) -> float:
+def _peak(folder: Path, name: str) -> float:
     """MiB that this process has taken at most after two steps, or before any."""
-    batch = enzymes(folder).to(device)
-    if device != "cpu":
-        torch.cuda.reset_peak_memory_stats()
+    batch = enzymes(folder)
     if name:
         step = contender(batch, "gin", name)
         step()
         step()
-    return torch.cuda.max_memory_allocated() / MIB if device != "cpu" else peak_gib() * 1024
+    return peak_gib() * 1024
 
 
 def growth() -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import relational_page, scaling_page, speed_page
+from benchmarks import peers, relational_page, scaling_page, speed_page
 from benchmarks.against_pyg import CONTENDERS as NETWORKS
 from benchmarks.speed_page import CONVS, figures, rate, records
 
@@ -19,9 +19,10 @@ def words_of(path: str) -> str:
     return re.sub(r"\s+", " ", (ROOT / path).read_text())
 
 
-@pytest.mark.parametrize("writer", [speed_page, scaling_page, relational_page])
+@pytest.mark.parametrize("writer", [speed_page, scaling_page, relational_page, peers])
 def test_pages_are_those_of_the_records(writer):
-    assert (ROOT / writer.PAGE).read_text() == writer.page(), f"write it anew: python -m {writer.__name__}"
+    command = f"python -m {writer.__name__}{' --page' if writer is peers else ''}"
+    assert (ROOT / writer.PAGE).read_text() == writer.page(), f"write it anew: {command}"
 
 
 def of_cpu() -> list[str]:

@@ -278,6 +278,7 @@ FIRST_DEFAULTS: dict[type, dict[str, Any]] = {
         "neighbors": "malkin",
         "precision": "float32",
         "folds": 10,
+        "at_once": 10,
     },
 }
 """The defaults when the first records were written, and of options that came later the values that change nothing.

@@ -1,5 +1,6 @@
 import torch
 
+from idgnn.experiments.peers.dense import DenseGraphs
 from idgnn.experiments.peers.ppgn import BLOCKS
 from idgnn.experiments.peers.run import BUILDERS
 from idgnn.experiments.peers.settings import peer_settings
@@ -70,3 +71,12 @@ def test_the_authors_network_has_three_blocks_of_400_channels():
     other = 2 * (2 * width**2 + 2 * width) + 2 * width**2 + width
     assert width == 400 and BLOCKS == 3
     assert num_parameters(network) == 10 * (first + 2 * other + 3 * (2 * width * 2 + 2))
+
+
+def test_sizes_that_are_rounded_up_change_no_answer():
+    graphs = awkward()
+    network, _ = make(PPGN, graphs)
+    ids = torch.arange(len(graphs)).unsqueeze(0)
+    exact, rounded = (DenseGraphs(graphs, "cpu", torch.float64, multiple).batch(ids) for multiple in (1, 8))
+    assert rounded.adjacency.size(-1) % 8 == 0 < rounded.adjacency.size(-1) - exact.adjacency.size(-1)
+    torch.testing.assert_close(network(rounded), network(exact), rtol=1e-10, atol=1e-10)

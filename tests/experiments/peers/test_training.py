@@ -73,6 +73,12 @@ def test_folds_that_do_not_fit_together_are_run_one_after_another(monkeypatch):
     torch.testing.assert_close(curves(settings), together, atol=1e-3, rtol=1e-3)
 
 
+@pytest.mark.parametrize("name", ["ccn-2d", "ppgn"])
+def test_folds_that_are_computed_apart_are_trained_alike(name):
+    settings = small(name, batches="by size" if name == "ppgn" else "shuffled")
+    torch.testing.assert_close(curves(replace(settings, at_once=1)), curves(settings), atol=1e-3, rtol=1e-3)
+
+
 def curves(settings):
     return torch.tensor([fold["curve"] for fold in train_folds(trainer(settings))["folds"]])
 

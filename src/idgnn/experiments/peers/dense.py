@@ -37,12 +37,19 @@ class DenseGraphs:
         graphs: The graphs; edge features are not read, repeated edges count once.
         device: Where they lie.
         dtype: Of the numbers of a batch.
+        multiple: The size of a batch is rounded up to a multiple of this.
     """
 
-    def __init__(self, graphs: Sequence[Data], device: torch.device | str, dtype: torch.dtype = torch.float32) -> None:
-        self.dtype = dtype
+    def __init__(
+        self,
+        graphs: Sequence[Data],
+        device: torch.device | str,
+        dtype: torch.dtype = torch.float32,
+        multiple: int = 1,
+    ) -> None:
+        self.dtype, self.multiple = dtype, multiple
         self.size = torch.tensor([*(int(graph.num_nodes or 0) for graph in graphs), 0])  # the last is no graph: id -1
-        most = int(self.size.max())
+        most = self._rounded(int(self.size.max()))
         channels = graphs[0]["x"].size(1)
         x = torch.zeros(len(graphs) + 1, most, channels, dtype=torch.bool)
         adjacency = torch.zeros(len(graphs) + 1, most, most, dtype=torch.bool)  # a byte per pair: 428 MB for PROTEINS
@@ -53,11 +60,14 @@ class DenseGraphs:
 
     def batch(self, ids: Tensor) -> DenseBatch:
         """The graphs of these ids `[copies, graphs]`, on the CPU; -1 for none."""
-        n = max(int(self.size[ids].max()), 1)
+        n = self._rounded(int(self.size[ids].max()))
         ids = ids.to(self.x.device, non_blocking=True)
         return DenseBatch(
             self.x[:, :n][ids].to(self.dtype), self.adjacency[:, :n, :n][ids].to(self.dtype), self._size[ids]
         )
+
+    def _rounded(self, nodes: int) -> int:
+        return -(-max(nodes, 1) // self.multiple) * self.multiple
 
 
 def labeled_adjacency(batch: DenseBatch) -> Tensor:

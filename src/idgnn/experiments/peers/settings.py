@@ -52,10 +52,12 @@ class PeerSettings:
     """bf16: matrix products in bfloat16 (autocast); float32 products are in TF32 on CUDA."""
     folds: int = 10
     """How many of the 10 folds are trained, from the first on."""
+    at_once: int = 10
+    """Folds that are computed at once, for the memory of a GPU."""
 
     def __post_init__(self) -> None:
         check_choices(self)
-        check_counts(self, ("epochs", "batch_size", "every", "width", "folds"))
+        check_counts(self, ("epochs", "batch_size", "every", "width", "folds", "at_once"))
         if (self.batches == "drawn") != (self.steps is not None):
             raise ValueError(f"batches is {self.batches!r} and steps is {self.steps}: drawn batches need steps.")
         if self.schedule == "plateau" and not self.validate:
@@ -118,7 +120,8 @@ def _gsn(network: PeerName, dataset: str, column: int) -> PeerSettings:
 def _ccn(network: PeerName, dataset: str, column: int) -> PeerSettings:
     if network == "ccn-1d":
         return PeerSettings(network, dataset, 200 if column < 2 else 50, 4, 1e-2, width=16)
-    return PeerSettings(network, dataset, 100 if column < 2 else 30, 8, 1e-3, width=16 if column < 2 else 8)
+    made = PeerSettings(network, dataset, 100, 8, 1e-3, width=16)
+    return made if column < 2 else replace(made, epochs=30, width=8, at_once=2)  # all of them filled an H200
 
 
 _SETTINGS = {

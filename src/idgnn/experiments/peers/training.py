@@ -113,12 +113,11 @@ class FoldTrainer:
         return loss / number, correct / number
 
     def _together(self, ids: Tensor) -> list[slice]:
-        """The folds that are run at once: all of them, unless dense batches of large graphs would fill the memory."""
-        folds = ids.size(0)
-        if self.settings.batches != "by size":
-            return [slice(0, folds)]
-        most = ids.size(1) * int(torch.where(ids < 0, 0, self.sizes[ids]).max()) ** 2
-        number = max(_TOGETHER // max(most, 1), 1)
+        """The folds that are run at once: fewer where dense batches of large graphs would fill the memory."""
+        folds, number = ids.size(0), self.settings.at_once
+        if self.settings.batches == "by size":
+            most = ids.size(1) * int(torch.where(ids < 0, 0, self.sizes[ids]).max()) ** 2
+            number = min(number, max(_TOGETHER // max(most, 1), 1))
         return [slice(first, min(first + number, folds)) for first in range(0, folds, number)]
 
     def _run(self, folds: slice, ids: Tensor) -> Tensor:

@@ -82,7 +82,7 @@ class _Trained:
 # Chosen by the errors of two colors on the validation part; docs/expressiveness.md has the candidates.
 _NODES = TrainOptions(epochs=250, batch_size=32, lr=3e-3, weight_decay=0.0, eval_every=25, freeze_batchnorm=0.4)
 _GRAPHS = replace(_NODES, epochs=450, lr=2e-3, eval_every=45)
-_MOLECULES = replace(_NODES, epochs=300, batch_size=128, lr=2e-3, eval_every=30)
+_MOLECULES = replace(_NODES, epochs=120, lr=1e-3, eval_every=12)
 _OTHERS = ("tailed_triangle", "chordal_cycle", "clique4", "path4", "triangle_rectangle")
 _TRAINED = (
     _Trained("counting", "node-counting", ("cycle3", "cycle4"), "gin", 4, 128, _NODES),
