@@ -179,8 +179,8 @@ def add_bias(x: Tensor, bias: Tensor) -> Tensor:
 
 
 class _AddBias(torch.autograd.Function):
-    """:func:`add_bias` with the gradient of :class:`_Linear`, for recorded steps: a function in Python costs time on the
-    host where kernels are launched one by one."""
+    """:func:`add_bias` with the gradient of :class:`_Linear`, for recorded steps: launched one by one, PyTorch's own
+    needs no function in Python."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, bias: Tensor) -> Tensor:  # type: ignore[override]
