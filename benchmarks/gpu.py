@@ -4,6 +4,9 @@ Batches of 128 ENZYMES graphs, K = 3, with the parameters of a 256-wide GCN: for
 kernel by kernel (eager) and replayed as CUDA graphs. Then pairs: 8 PROTEINS graphs with 1000 pairs each, K = 5. All is
 prepared before; contenders take turns, and a ratio is the median over the rounds. Such batches are small for a large
 GPU, which waits for launches more than for rows; so both are measured with larger ones too (--more).
+
+Products are more than half of a replayed step in float32. So there is `--precision tf32 --modes replayed --more`, with
+its own record, `benchmarks/results/h200_tf32.json`.
 """
 
 from __future__ import annotations
@@ -22,12 +25,24 @@ from benchmarks.measure import Figure, at_least, at_most, ratio, show, take_turn
 from idgnn import IDGNN, match_budget
 from idgnn.models.prepared import Prepared
 from idgnn.training.cuda_graphs import CudaGraphCache
+from idgnn.training.precision import check_precision, tf32_products
 
 CONVS = ("gcn", "sage", "gat", "gin")
-CONTENDERS = {"plain": ("none", None), "fast": ("fast", None), "full": ("full", None), "ego": ("full", "ego")}
+# Name: identity, what is colored, engine.
+CONTENDERS = {
+    "plain": ("none", "message+update", None),
+    "fast": ("fast", "message+update", None),
+    "colored messages": ("full", "message", None),
+    "full": ("full", "message+update", None),
+    "ego": ("full", "message+update", "ego"),
+}
 BATCH, CLASSES, MIB = 128, 6, 2**20
 LIMIT = {"eager": 1.8, "replayed": 2.0}  # of ID-GNN-Full : plain
+COLORED_LIMIT = {"gcn": 1.5, "sage": 1.5, "gat": 1.7, "gin": 1.6}  # the same with colored messages alone, replayed
+PAIRS_LIMIT = 4.0  # replayed, a copy per source : ID-GNN-Full
+MODES = ("eager", "replayed")
 Call = Callable[[], object]
+Wraps = dict[str, Callable[[Call], Call]]
 Judge = Callable[[str, float, float, str], Figure]
 
 
@@ -37,47 +52,59 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--convs", nargs="+", default=CONVS, choices=CONVS)
     parser.add_argument("--rounds", type=int, default=50)
-    parser.add_argument("--more", type=int, nargs=2, default=(600, 64), help="graphs in a larger batch: nodes, pairs")
+    parser.add_argument("--more", type=int, nargs="*", default=(600, 64), help="graphs in a larger batch: nodes, pairs")
+    parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES)
+    parser.add_argument("--precision", default="float32", choices=("float32", "tf32"))
     parser.add_argument("--output", type=Path, default=None)
     options = parser.parse_args()
+    check_precision(options.precision, torch.device(options.device))
     folder = data_folder("TUDataset")
     figures: list[Figure] = []
     enzymes = tu_graphs(folder, "ENZYMES")
-    for number in (BATCH, options.more[0]):
-        for conv in options.convs:
-            figures += nodes(enzymes, conv, options.device, options.rounds, number)
-    for number in (pairs.GRAPHS, options.more[1]):
-        figures += queries(folder, options.device, options.rounds, number)
-    show(figures, options.device)
-    write_record(options.output, figures, options.device)
+    wraps = {mode: wrap for mode, wrap in modes(options.device).items() if mode in options.modes}
+    with tf32_products(options.precision == "tf32"):
+        for number in (BATCH, *options.more[:1]):
+            for conv in options.convs:
+                figures += nodes(enzymes, conv, options.device, wraps, options.rounds, number)
+        for number in (pairs.GRAPHS, *options.more[1:]):
+            figures += queries(folder, options.device, wraps, options.rounds, number)
+    show(figures, f"{options.device}, {options.precision}")
+    write_record(options.output, figures, options.device, precision=options.precision)
 
 
-def nodes(graphs: list[Data], conv: str, device: str, rounds: int, number: int) -> list[Figure]:
-    """One architecture, in three versions and by ego networks."""
+def nodes(graphs: list[Data], conv: str, device: str, wraps: Wraps, rounds: int, number: int) -> list[Figure]:
+    """One architecture, in four versions and by ego networks."""
     batch = picked(graphs, number).to(device)
     label = torch.randint(CLASSES, (batch.num_nodes,), generator=torch.Generator().manual_seed(1)).to(device)
     budget = IDGNN(batch.num_features, 256, CLASSES, 3, "gcn", "none")
     steps: dict[str, tuple[Call, Call]] = {}
-    for name, (identity, engine) in CONTENDERS.items():
+    for name, (identity, color, engine) in CONTENDERS.items():
+
+        def build(width: int, identity: str = identity, color: str = color) -> IDGNN:
+            return IDGNN(batch.num_features, width, CLASSES, 3, conv, identity, color=color)
+
         torch.manual_seed(0)
-        width = match_budget(lambda w, i=identity: IDGNN(batch.num_features, w, CLASSES, 3, conv, i), budget)
-        model = IDGNN(batch.num_features, width, CLASSES, 3, conv, identity).to(device)
+        model = build(match_budget(build, budget)).to(device)
         steps[name] = step(model, model.prepare(batch.x, batch.edge_index, engine=engine), label)
     judged = conv in ("gcn", "gin") and number == BATCH  # those that have targets
 
-    def figure(what: str, value: float, judge: Judge | None = None, limit: float = 0.0) -> Figure:
+    def figure(
+        what: str, value: float, judge: Judge | None = None, limit: float = 0.0, judged: bool = judged
+    ) -> Figure:
         title = f"{conv}, {number} graphs, {what}"
         return judge(title, value, limit, "x") if judge and judged else Figure(title, value, "x")
 
     found = []
-    for mode, wrap in modes(device).items():
+    for mode, wrap in wraps.items():
         for which, what in enumerate(("forward", "forward + backward")):
             times = take_turns({name: wrap(calls[which]) for name, calls in steps.items()}, rounds, warm_up=5)
             step_, most, least = f"{mode}, {what}", at_most if which else None, at_least if which else None
             milliseconds = 1e3 * sorted(times["plain"])[rounds // 2]
+            colored, at = ratio(times, "colored messages", "plain"), number == BATCH and mode == "replayed"
             found += [
                 Figure(f"{conv}, {number} graphs, {step_}: plain", milliseconds, "ms"),
                 figure(f"{step_}, ID-GNN-Fast : plain", ratio(times, "fast", "plain")),
+                figure(f"{step_}, ID-GNN-Full, colored messages : plain", colored, most, COLORED_LIMIT[conv], at),
                 figure(f"{step_}, ID-GNN-Full : plain", ratio(times, "full", "plain"), most, LIMIT[mode]),
                 figure(f"{step_}, ego networks : ID-GNN-Full", ratio(times, "ego", "full"), least, 3.0),
             ]
@@ -91,27 +118,28 @@ def nodes(graphs: list[Data], conv: str, device: str, rounds: int, number: int) 
     return found
 
 
-def queries(folder: Path, device: str, rounds: int, number: int) -> list[Figure]:
+def queries(folder: Path, device: str, wraps: Wraps, rounds: int, number: int) -> list[Figure]:
     """Pairs: the identity graph beside one colored copy of the graph per source."""
     batch, label, ours, copies = pairs.graphs(folder, number)
     batch, label = batch.to(device), label.to(device)
-    calls = {}
-    for name, graph, engine in (("ours", ours, "trimmed"), ("copies", copies, "graph")):
-        torch.manual_seed(0)
-        model = IDGNN(batch.num_features, 256, pairs.CLASSES, pairs.LAYERS, "gcn").to(device)
-        ready = model.prepare(batch.x, batch.edge_index, graph=graph.to(device), engine=engine)
-        calls[name] = step(model, ready, label)[1]
-
-    def figure(what: str, value: float) -> Figure:
-        name = f"pairs, {number} graphs, {what}, a copy per source : ID-GNN-Full"
-        return at_least(name, value, 5.0, "x") if number == pairs.GRAPHS else Figure(name, value, "x")
-
     found = []
-    for mode, wrap in modes(device).items():
-        times = take_turns({name: wrap(call) for name, call in calls.items()}, max(rounds // 5, 3), warm_up=3)
-        found.append(figure(f"{mode}, forward + backward", ratio(times, "copies", "ours")))
+    for color, kind in (("message", "ID-GNN-Full, colored messages"), ("message+update", "ID-GNN-Full")):
+        calls = {}
+        for name, graph, engine in (("ours", ours, "trimmed"), ("copies", copies, "graph")):
+            torch.manual_seed(0)
+            model = IDGNN(batch.num_features, 256, pairs.CLASSES, pairs.LAYERS, "gcn", color=color).to(device)
+            ready = model.prepare(batch.x, batch.edge_index, graph=graph.to(device), engine=engine)
+            calls[name] = step(model, ready, label)[1]
+        for mode, wrap in wraps.items():
+            times = take_turns({name: wrap(call) for name, call in calls.items()}, max(rounds // 5, 3), warm_up=3)
+            title, value = f"{mode}, forward + backward", ratio(times, "copies", "ours")
+            title = f"pairs, {number} graphs, {title}, a copy per source : {kind}"
+            judged = number == pairs.GRAPHS and mode == "replayed"
+            found.append(at_least(title, value, PAIRS_LIMIT, "x") if judged else Figure(title, value, "x"))
     if device.startswith("cuda"):
-        found.append(figure("memory of a step", memory(calls["copies"]) / memory(calls["ours"])))
+        title = f"pairs, {number} graphs, memory of a step, a copy per source : ID-GNN-Full"
+        value = memory(calls["copies"]) / memory(calls["ours"])
+        found.append(at_least(title, value, 5.0, "x") if number == pairs.GRAPHS else Figure(title, value, "x"))
     return found
 
 
@@ -132,7 +160,7 @@ def step(model: IDGNN, ready: Prepared, label: torch.Tensor) -> tuple[Call, Call
     return forward, both
 
 
-def modes(device: str) -> dict[str, Callable[[Call], Call]]:
+def modes(device: str) -> Wraps:
     """How a call is run and waited for."""
     if not device.startswith("cuda"):
         return {"eager": lambda call: call}

@@ -26,6 +26,10 @@ def assert_sound(schedule: Schedule, num_nodes: int, num_layers: int) -> None:
     assert len(schedule.rounds) == num_layers
     assert schedule.node.numel() == schedule.rounds[0].num_sources
     assert schedule.node.numel() == 0 or int(schedule.node.max()) < num_nodes
+    # What may be left out of a step, because it would select all rows as they are.
+    assert schedule.answers_in_order == (schedule.answer.tolist() == list(range(schedule.rounds[-1].num_targets)))
+    x = torch.arange(num_nodes)
+    assert torch.equal(schedule.start(x), x[schedule.node])
     for before, after in zip(schedule.rounds, schedule.rounds[1:], strict=False):
         assert before.num_targets == after.num_sources
     for round_ in schedule.rounds:
@@ -177,6 +181,15 @@ def test_repeated_queries_are_computed_once():
     schedule = trimmed(identity_graph(data, 2, torch.tensor([1, 1, 0, 1])), 2)
     assert schedule.rounds[-1].num_targets == 2
     assert schedule.answer.tolist() == [1, 1, 0, 1]
+    assert not schedule.answers_in_order
+
+
+def test_a_plain_network_selects_no_rows():
+    x, edge_index = torch.rand(3, 2), torch.tensor([[0, 1], [1, 0]])
+    schedule = whole(RowGraph.of_nodes(edge_index, 3), 2)
+    assert schedule.answers_in_order
+    assert schedule.start(x) is x
+    assert torch.equal(schedule.start(torch.cat([x, x])), x)  # rows that are those of a part of the nodes
 
 
 @pytest.mark.parametrize("inwards", [False, True])

@@ -101,6 +101,22 @@ def test_the_sum_of_weights_of_edges_onto_a_base_is_its_plain_twin(weighted, cas
     assert_twins(of(gather_sum), of(gather_sum_plain), [x, base, *weight], 1e-12)
 
 
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("listed", [[], [(0, 0), (1, 0), (1, 2), (1, 2), (2, 2)]], ids=["no messages", "messages"])
+def test_states_are_the_base_of_their_own_sum(weighted, listed):
+    """Of sources that are the targets, as in GIN; gradients are taken twice as well."""
+    sent, x = messages(listed, 3, 3), torch.randn(3, CHANNELS, dtype=torch.double)
+    weight = [torch.randn(len(listed), dtype=torch.double)] if weighted else []
+    assert_twins(
+        lambda x, *weight: gather_sum(x, sent, *weight, base=x),
+        lambda x, *weight: gather_sum_plain(x, sent, *weight) + x,
+        [x, *weight],
+        1e-12,
+    )
+    leaves = [each.requires_grad_() for each in (x, *weight)]
+    assert torch.autograd.gradgradcheck(lambda x, *weight: gather_sum(x, sent, *weight, base=x).square(), leaves)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @settings(max_examples=60)
 @given(case=rounds())
@@ -305,7 +321,7 @@ def test_pytorch_finds_no_fault_with_the_operators(listed):
     backwards = back.neighbor, back.ptr, back.edge
     for one, place, base in (weight, None, turned), (weight, torch.arange(len(listed)), None), (None, None, None):
         lists = (sent.source, sent.ptr, place, *backwards, *none)
-        torch.library.opcheck(ops.gather_sum, (x, one, base, None, 1.0, 2, False, *lists))
+        torch.library.opcheck(ops.gather_sum, (x, one, base, None, 1.0, False, 2, False, *lists))
     torch.library.opcheck(ops.gather_max, (x, 2, False, sent.source, sent.ptr, *backwards, *none[:5]))
     torch.library.opcheck(ops.products, (x.detach(), turned.contiguous(), sent.source, sent.ptr, 1, False))
 

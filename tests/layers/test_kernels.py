@@ -273,6 +273,20 @@ def test_operators(behind_operators, case, gather, hubs):
     assert_twins_on(DEVICE, of(fast), of(plain), given)
 
 
+@pytest.mark.parametrize("channels", [3, 300])
+def test_states_are_the_base_of_their_own_sum(behind_operators, channels, hubs):
+    sent = messages([(0, 0), (1, 0), (1, 2), (1, 2), (2, 2)], 4, 4)
+    x, weight = torch.rand(4, channels, dtype=torch.double), torch.rand(5, dtype=torch.double)
+
+    def of(gather):
+        def run(device, x, weight):
+            return gather(x, replace(moved(sent, device), hubs=hubs), weight, base=x)
+
+        return run
+
+    assert_twins_on(DEVICE, of(gather_sum), of(gather_sum_plain), {"x": x, "weight": weight})
+
+
 @pytest.mark.parametrize("conv", ["gcn", "sage", "gat", "gin"])
 def test_networks_can_be_compiled_with_kernels(behind_operators, conv):
     torch.manual_seed(0)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from idgnn.identity.adjacency import Adjacency, distinct, incoming
 from idgnn.identity.identity_graph import IdentityGraph
-from idgnn.identity.schedule import Schedule, color_sizes, ordered, split_round
+from idgnn.identity.schedule import Schedule, color_sizes, is_in_order, ordered, split_round
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,9 @@ def whole(rows: RowGraph, num_layers: int, first_loop: int | None = None) -> Sch
     split, second = color_sizes(rows.colored, order)
     messages = place[into.neighbor[position]], owner, into.edge[position]
     round_ = replace(split_round(messages, every, split, order.numel(), second=second), in_order=True)
-    return Schedule(rows.node[order], (round_,) * num_layers, place[rows.query_row])
+    node, answer = rows.node[order], place[rows.query_row]
+    in_order = is_in_order(node, node.numel()), is_in_order(answer, node.numel())
+    return Schedule(node, (round_,) * num_layers, answer, (), *in_order)
 
 
 def trimmed(graph: IdentityGraph, num_layers: int, first_loop: int | None = None) -> Schedule:
@@ -84,4 +86,5 @@ def trimmed(graph: IdentityGraph, num_layers: int, first_loop: int | None = None
         messages = source, owner, into.edge[position]
         rounds.append(split_round(messages, previous, split, sources.numel(), second=second))
         targets = sources
-    return Schedule(graph.node[targets], tuple(reversed(rounds)), answer)
+    last = is_in_order(answer, rounds[0].num_targets)
+    return Schedule(graph.node[targets], tuple(reversed(rounds)), answer, answers_in_order=last)

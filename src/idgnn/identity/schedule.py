@@ -142,6 +142,15 @@ class Schedule:
     rounds: tuple[Round, ...]
     answer: Tensor  # [queries] the target of the last round that answers each query
     plain: tuple[Tensor, ...] = ()  # [plain sources] nodes, for each round
+    # Whether `node` is 0, 1, 2, ..., and whether `answer` is, all targets of the last round. Then nothing is selected,
+    # forward and backward.
+    starts_in_order: bool = False
+    answers_in_order: bool = False
+
+    def start(self, x: Tensor) -> Tensor:
+        """The rows that the first round begins with, from those of all nodes."""
+        in_order = self.starts_in_order and x.size(0) == self.node.size(0)
+        return x if in_order else x.index_select(0, self.node)
 
 
 def used_edges(schedule: Schedule, graph: IndexedGraph) -> tuple[Tensor | None, Schedule]:
@@ -229,6 +238,11 @@ def no_messages(like: Tensor, num_sources: int, num_targets: int) -> Messages:
     none = like[:0]
     back = Adjacency(like.new_zeros(num_sources + 1), none, none)
     return Messages(none, like.new_zeros(num_targets + 1), none, back, False)
+
+
+def is_in_order(index: Tensor, size: int) -> bool:
+    """Whether an index is 0, 1, 2, ..., `size` - 1."""
+    return index.numel() == size and torch.equal(index, torch.arange(size, device=index.device))
 
 
 def has_hubs(num_messages: int, *ptrs: Tensor) -> bool:

@@ -31,6 +31,7 @@ from idgnn.identity.schedule import (
     color_sizes,
     group_messages,
     has_hubs,
+    is_in_order,
     no_messages,
     ordered,
     split_round,
@@ -142,7 +143,8 @@ class _Builder:
             targets = sources[first_own:] if self.plain_known else sources
         start = self.node.index_select(0, targets)
         known = tuple(reversed(plain)) if self.plain_known else ()
-        return Schedule(start, tuple(reversed(rounds)), answer, known)
+        last = is_in_order(answer, rounds[0].num_targets)
+        return Schedule(start, tuple(reversed(rounds)), answer, known, answers_in_order=last)
 
     def _previous(self, targets: Tensor, depth: int) -> Tensor:
         """The row that holds each target's own state: before the color arrives, that is the plain row.

@@ -64,16 +64,15 @@ class IdentityGIN(LinearSumOperator):
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """As every layer that sums; but W may act on sums or on summands, is applied to whichever are fewer,
         and once to a target's own state and its sum together."""
-        colored = x[round_.split :]
         if round_.num_targets <= round_.num_sources:
             out = linear(self._sum_with_own(x, round_), self.lin.weight, self.lin.bias)
         else:
             out = add_bias(self._sum_with_own(self.message(x, 0), round_), self.lin.bias)
         if round_.has_color:
-            sent, update = self.colored_messages(colored, round_)
+            sent, update = self.colored_messages(x[round_.split :], round_)
             out = gather_sum(sent, round_.colored, base=out)
         else:
-            update = self.update_of(colored, round_)
+            update = self.update_of(x[round_.split :], round_) if self.update_colored is not None else None
         out = out if update is None else add_update(out, update, round_)
         return linear(out.relu(), self.lin_out.weight, self.lin_out.bias)
 

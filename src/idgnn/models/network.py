@@ -97,16 +97,16 @@ class Network(Saved):
                 "is batch.ready."
             )
         if isinstance(ready.plan, Schedule):
-            h, answer = self._run_schedule(ready, ready.plan), ready.plan.answer
+            h, answer, in_order = self._run_schedule(ready, ready.plan), ready.plan.answer, ready.plan.answers_in_order
         else:
-            h, answer = self._run_rows(self.start(ready.x), ready, ready.plan), ready.plan.query_row
+            h, answer, in_order = self._run_rows(self.start(ready.x), ready, ready.plan), ready.plan.query_row, False
         if ready.pool is not None:  # then each row answers once
-            return self.finish(self.pooled(h.index_select(0, answer), ready.pool))
+            return self.finish(self.pooled(h if in_order else h.index_select(0, answer), ready.pool))
         # Where rows answer once or more often, embeddings are selected in place of states: they are shorter.
         last = answer.numel() >= h.size(0)
         h = h if last else h.index_select(0, answer)
         h = self.finish(h)
-        h = h.index_select(0, answer) if last else h
+        h = h.index_select(0, answer) if last and not in_order else h
         if ready.read is None:
             return h
         node = h.index_select(0, ready.read.node)
@@ -125,13 +125,16 @@ class Network(Saved):
         else:
             one = torch.cat([torch.ones_like(x[:, :1]), x[:, 1:]], dim=1)  # the counts of ID-GNN-Fast are beside it
             h = self.lin_in(one) + self.vectors(x[:, 0].long())
-        return drop(h.relu(), self.dropout, self.training)
+        return self._dropped(h.relu())
 
     def after(self, layer: int, out: Tensor, real: Tensor | None = None) -> Tensor:
         """The states after a round, from what its convolution gave; `real` says which rows are no padding."""
         norm = cast(BatchNorm, self.norms[layer])
         h = norm(out).relu_() if real is None else norm_relu(out, norm.module, real)
-        return drop(h, self.dropout, self.training)
+        return self._dropped(h)
+
+    def _dropped(self, h: Tensor) -> Tensor:
+        return drop(h, self.dropout, self.training) if self.dropout else h
 
     def finish(self, h: Tensor) -> Tensor:
         """The embeddings, from the states after the last round."""
@@ -142,7 +145,7 @@ class Network(Saved):
         if self.identity == "full":
             h = self.start(ready.x).index_select(0, schedule.node)
         else:  # each node once: features are selected, which have no gradient
-            h = self.start(ready.x.index_select(0, schedule.node))
+            h = self.start(schedule.start(ready.x))
         for layer, (conv, round_) in enumerate(zip(self.convs, schedule.rounds, strict=True)):
             out = cast(IdentityConv, conv).operator(h, round_, ready.weight, ready.edge_attr)
             h = self.after(layer, out, round_.real)

@@ -34,20 +34,20 @@ def gather_sum(
         weight: Of each message `[messages]`, or for each head, which share the channels, `[messages, heads]`; `None`
             for ones. Of two lists, the weights of the second one are behind those of the first.
         edge_weight: In place of `weight`: of each edge of the original graph, followed by those of the self-loops.
-        base: What is added to `[targets, channels]`; `None` for zeros.
+        base: What is added to `[targets, channels]`; `None` for zeros. If it is `x` itself, its gradient is part of the
+            same sum.
         own: A row of `x` that each target adds, its own state before the round `[targets]`.
         own_weight: The weight of that row.
     """
-    first, more = (messages.plain, messages.colored) if isinstance(messages, TwoLists) else (messages, None)
-    split = messages.split if isinstance(messages, TwoLists) else x.size(0)
-    placed = edge_weight is not None
-    # bf16 messages under autocast are summed in float32 if they are weighted.
-    x, weight, base = promote_dtypes(x, edge_weight if placed else weight, base)
-    if more is not None and not more.source.numel():
-        more = None
+    itself, placed = base is x, edge_weight is not None
+    if placed or weight is not None or not (itself or base is None):
+        # bf16 messages under autocast are summed in float32 if they are weighted.
+        x, weight, base = promote_dtypes(x, edge_weight if placed else weight, None if itself else base)
+    base = None if itself else base
+    first, more, split = messages if isinstance(messages, TwoLists) else (messages, None, 0)
     hubs = first.hubs or (more is not None and more.hubs)
-    lists = *_tensors(first, placed), *((None,) * 6 if more is None else _tensors(more, placed))
-    return _gather_sum(x, weight, base, own, own_weight, split, hubs, *lists)
+    second = _NO_LIST if more is None or not more.source.numel() else _tensors(more, placed)
+    return _gather_sum(x, weight, base, own, own_weight, itself, split, hubs, *_tensors(first, placed), *second)
 
 
 def gather_sum_plain(
@@ -82,6 +82,9 @@ def gather_sum_plain(
     return out if own is None else out + own_weight * x[own]
 
 
+_NO_LIST = (None,) * 6
+
+
 def _tensors(messages: Messages, placed: bool) -> tuple[Tensor | None, ...]:
     back = messages.back
     place = messages.edge if placed else None
@@ -89,7 +92,7 @@ def _tensors(messages: Messages, placed: bool) -> tuple[Tensor | None, ...]:
 
 
 def _save(ctx: Any, inputs: Any, output: Tensor) -> None:
-    x, weight, _, own, ctx.own_weight, ctx.split, ctx.hubs, *lists = inputs
+    x, weight, _, own, ctx.own_weight, ctx.itself, ctx.split, ctx.hubs, *lists = inputs
     ctx.num_sources = x.size(0)
     # The sources themselves are needed for gradients of weights alone.
     ctx.save_for_backward(x if ctx.needs_input_grad[1] else None, weight, own, *lists)
@@ -104,7 +107,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         grad_x = transposed(ctx, grad.contiguous(), weight, own, first, more)
     if ctx.needs_input_grad[1]:
         grad_weight = _of_weights(ctx, x, grad, weight, first, more)
-    return grad_x, grad_weight, grad if ctx.needs_input_grad[2] else None, *(None,) * 16
+    return grad_x, grad_weight, grad if ctx.needs_input_grad[2] else None, *(None,) * 17
 
 
 def _transposed(ctx: Any, grad: Tensor, weight: Tensor | None, own: Tensor | None, first: Any, more: Any) -> Tensor:
@@ -113,7 +116,8 @@ def _transposed(ctx: Any, grad: Tensor, weight: Tensor | None, own: Tensor | Non
     _, _, more_place, more_target, more_ptr, more_order = more
     lists = back_target, back_ptr, place, back_order, more_target, more_ptr, more_place, more_order
     places = ctx.split, 0, ctx.hubs
-    found = _sum(grad, weight, None, None, 1.0, ctx.num_sources, *lists, *places, eager=ctx.eager)
+    base = grad if ctx.itself else None
+    found = _sum(grad, weight, base, None, 1.0, ctx.num_sources, *lists, *places, eager=ctx.eager)
     if own is None:
         return found
     change = grad if ctx.own_weight == 1 else grad * ctx.own_weight
@@ -135,11 +139,12 @@ def _transposed_twice(
             taken = weight[begin : begin + source.numel()]
         taken = None if taken is None else _in_order(taken, place, back_order)
         again = (back_target, back_ptr, None, source, ptr, torch.argsort(back_order))
-        parts.append(_gather_sum(grad, taken, None, None, 1.0, grad.size(0), ctx.hubs, *again, *(None,) * 6))
+        parts.append(_gather_sum(grad, taken, None, None, 1.0, False, 0, ctx.hubs, *again, *_NO_LIST))
         begin += source.numel()
     found = torch.cat(parts)
     if found.size(0) < ctx.num_sources:  # rows that send no messages
         found = torch.cat([found, found.new_zeros(ctx.num_sources - found.size(0), found.size(1))])
+    found = found + grad if ctx.itself else found
     return found if own is None else found.index_add(0, own, grad, alpha=ctx.own_weight)
 
 
@@ -208,7 +213,7 @@ def _sum(
     return out if own is None else out.add_(x.index_select(0, own), alpha=own_weight)
 
 
-def _fake_gather_sum(x, weight, base, own, own_weight, split, hubs, source, ptr, *rest):
+def _fake_gather_sum(x, weight, base, own, own_weight, itself, split, hubs, source, ptr, *rest):
     return x.new_empty(ptr.size(0) - 1, x.size(1))
 
 
@@ -219,6 +224,7 @@ def _gather_sum(
     base: Tensor | None,
     own: Tensor | None,
     own_weight: float,
+    itself: bool,
     split: int,
     hubs: bool,
     source: Tensor,
@@ -234,9 +240,10 @@ def _gather_sum(
     more_back_ptr: Tensor | None,
     more_back_order: Tensor | None,
 ) -> Tensor:
-    """:func:`gather_sum`. Message `i` of a list has the weight `weight[place[i]]`; without places, `weight[i]`."""
+    """:func:`gather_sum`, with `x` itself as the base if that is asked for. Message `i` of a list has the weight
+    `weight[place[i]]`; without places, `weight[i]`."""
     lists = (source, ptr, place, None, more_source, more_ptr, more_place, None)
-    return _sum(x, weight, base, own, own_weight, ptr.size(0) - 1, *lists, 0, split, hubs, eager=True)
+    return _sum(x, weight, x if itself else base, own, own_weight, ptr.size(0) - 1, *lists, 0, split, hubs, eager=True)
 
 
 def _sum_in_bags(x: Tensor, source: Tensor, ptr: Tensor, weight: Tensor | None) -> Tensor:
