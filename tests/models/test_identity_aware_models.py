@@ -313,6 +313,25 @@ def test_a_chain_of_layers_computes_only_the_rows_that_matter(name: str, options
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
+@pytest.mark.parametrize("colors", [1, 2])
+@pytest.mark.parametrize("name", ["GCN", "GraphSAGE", "GIN", "GAT", "EdgeCNN"])
+def test_where_no_color_arrives_the_model_is_plain(name: str, colors: int) -> None:
+    two_edges = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+    x = torch.randn(5, 4, requires_grad=True)
+    model = getattr(pyg, name)(4, 8, 2, 3, act="tanh").eval()
+    ours = identity_aware(model, colors=colors)
+    ours(x.detach(), two_edges)  # maps of unknown width get theirs
+    for weight in ours.colors.parameters():
+        nn.init.normal_(weight)
+    queries = torch.tensor([[1, 0, 1], [2, 3, 3], [3, 2, 4]])[: colors + 1]
+    read = queries[0]
+    found, expected = ours(x, two_edges, queries=queries), ours.module(x, two_edges)[read]
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+    weight = torch.randn_like(found)
+    torch.testing.assert_close(*(torch.autograd.grad((each * weight).sum(), x) for each in (found, expected)))
+
+
 @pytest.mark.parametrize("color", ["message", "message+update"])
 @pytest.mark.parametrize("heads", [1, 2])
 def test_targets_as_pairs_and_targets_cut_off_afterwards_agree_with_all_rows(heads: int, color: Color) -> None:

@@ -105,7 +105,7 @@ def trimmed_plan(graph: IdentityGraph, num_layers: int, rounds: Rounds, least_pa
         torch.stack([place.index_select(0, end.index_select(0, row_edge)) for end in (source, target)]),
         context,
         place[graph.query_row],
-        num_rows[0],
+        row.numel() if context is None else num_rows[0],  # layers trim where something is colored
         graph.plain_row.numel(),
         graph.plain_edge.numel(),
         graph.node.numel(),
