@@ -324,7 +324,7 @@ def test_where_no_color_arrives_the_model_is_plain(name: str, colors: int) -> No
     ours(x.detach(), two_edges)  # maps of unknown width get theirs
     for weight in ours.colors.parameters():
         nn.init.normal_(weight)
-    queries = torch.tensor([[1, 0, 1], [2, 3, 3], [3, 2, 4]])[: colors + 1]
+    queries = torch.tensor([[1, 1, 1], [2, 3, 3], [3, 2, 4]])[: colors + 1]  # 0 is computed, but not read
     read = queries[0]
     found, expected = ours(x, two_edges, queries=queries), ours.module(x, two_edges)[read]
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
