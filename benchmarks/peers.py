@@ -121,7 +121,9 @@ def page() -> str:
         f"nothing beside it ({record['date']}). Memory is the most that tensors took. Peers have the batches of their",
         "authors: 4 to 8 graphs for PPGN, IGN and CCN, 20 or 32 for 1-2-3-GNN; an epoch of GSN is 50 steps on any",
         "dataset. Ours have batches of 128 graphs. So the times say what a training costs, not what a graph costs.",
-        "`python -m benchmarks.peers --device cuda` measures them.",
+        "Products are in TF32, those of PPGN in bfloat16. Accuracies are in",
+        "[Table 6](results.md#table-6-graph-classification-in-10-folds). `python -m benchmarks.peers --device cuda`",
+        "measures the times.",
         "",
     ]
     missing = [title for data, title in _DATASETS.items() if data not in {row["data"] for row in record["figures"]}]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from idgnn.cli.main import main
 from idgnn.experiments.grid import MORE_SEEDS, PROTOCOLS, SEEDS, Choice
 from idgnn.experiments.spec import RunRecord, job_as_dict
 from idgnn.experiments.store import read_records
@@ -40,6 +41,11 @@ def test_every_run_of_the_grid_has_its_record():
 def test_the_page_is_generated_from_the_records(page: str):
     ours = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     assert ours == page, "regenerate it: idgnn report results/records.jsonl.gz --output docs/results.md"
+
+
+def test_no_record_is_left_out(tmp_path, capsys):
+    main(["report", str(ROOT / "results" / "records.jsonl.gz"), "--output", str(tmp_path / "page.md")])
+    assert "belong to no cell" not in capsys.readouterr().err
 
 
 def test_the_readme_has_the_best_of_each_kind(page: str):

@@ -109,7 +109,7 @@ def fill(table: Table, runs: Runs, records: Mapping[str, RunRecord], quick: bool
     if quick:
         table, runs = replace(table, published={}), _of_quick(runs, records)
     else:
-        runs = _with_more_seeds(table, runs, records)
+        runs = with_more_seeds(table, runs, records)
     runs = _without_unused(runs, records)
     filled = ResultTable(table, {}, quick)
     for column in table.columns:
@@ -127,7 +127,7 @@ def fill(table: Table, runs: Runs, records: Mapping[str, RunRecord], quick: bool
     return filled
 
 
-def _with_more_seeds(table: Table, runs: Runs, records: Mapping[str, RunRecord]) -> Runs:
+def with_more_seeds(table: Table, runs: Runs, records: Mapping[str, RunRecord]) -> Runs:
     """With the runs of further seeds that have a record."""
     seeds = sorted({record.job["seed"] for record in records.values()} & set(grid.MORE_SEEDS))
     more = [spec for protocol in table.protocols * bool(seeds) for spec in table.specs(protocol, seeds)]
