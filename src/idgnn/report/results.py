@@ -70,8 +70,9 @@ class ResultTable:
         own = self.cell(source, row.name, column)
         if own is None or own.mean is None or not row.family:
             return ""
-        compared = {each.family for each in self.table.rows if not each.beyond}
-        if not row.beyond and own is self.best(source, column, compared):
+        there = [each for each in self.table.rows if self.cell(source, each.name, column)]
+        compared = [each for each in there if not each.beyond] or there  # a table may be beyond the paper as a whole
+        if row in compared and own is self.best(source, column, {each.family for each in compared}):
             return "column"
         return "family" if own is self.best(source, column, (row.family,)) else ""
 

@@ -216,7 +216,7 @@ TABLE = Table(
     _TABLE,
     "Expressiveness: what networks distinguish and count",
     (
-        *(Row(network.name, network.title, "Networks") for network in _NETWORKS),
+        *(Row(network.name, network.title, "Networks", beyond=True) for network in _NETWORKS),
         *(Row(name, title, "As published") for name, title in _QUOTED.items()),
     ),
     tuple(_columns()),
