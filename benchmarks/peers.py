@@ -26,6 +26,7 @@ from idgnn.experiments.paper_models import PAPER
 from idgnn.experiments.peers.run import make_trainer
 from idgnn.experiments.peers.settings import DATASETS, PEERS, PeerName, peer_settings
 from idgnn.experiments.protocols import text
+from idgnn.experiments.tables.table6 import OUR_FOLDS, PUBLISHED_FOLDS
 from idgnn.graphs.load import load
 from idgnn.models.budget import num_parameters
 from idgnn.tasks.problem import make_problem
@@ -35,7 +36,7 @@ from idgnn.writing import write_text
 RECORD = Path("benchmarks/results/peers.json")
 PAGE = Path("docs/peers.md")
 OURS = ("gcn", "gin", "fast-gcn", "fast-gin", "full-gcn", "full-gin", "full-sage", "full-gat")
-_DATASETS = dict(zip(DATASETS, ("MUTAG", "PTC with hydrogens", "PTC_MR", "PROTEINS"), strict=True))
+_DATASETS = {name: (PUBLISHED_FOLDS | OUR_FOLDS)[name] for name in DATASETS}
 _TITLES = {
     "ppgn": "PPGN",
     "ign": "IGN",

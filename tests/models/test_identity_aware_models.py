@@ -320,13 +320,9 @@ def test_where_no_color_arrives_the_model_is_plain(name: str, colors: int) -> No
     two_edges = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
     x = torch.randn(5, 4, requires_grad=True)
     model = getattr(pyg, name)(4, 8, 2, 3, act="tanh").eval()
-    ours = identity_aware(model, colors=colors)
-    ours(x.detach(), two_edges)  # maps of unknown width get theirs
-    for weight in ours.colors.parameters():
-        nn.init.normal_(weight)
+    ours = drawn(model, x.detach(), two_edges, colors=colors)
     queries = torch.tensor([[1, 1, 1], [2, 3, 3], [3, 2, 4]])[: colors + 1]  # 0 is computed, but not read
-    read = queries[0]
-    found, expected = ours(x, two_edges, queries=queries), ours.module(x, two_edges)[read]
+    found, expected = ours(x, two_edges, queries=queries), ours.module(x, two_edges)[queries[0]]
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
     weight = torch.randn_like(found)
     torch.testing.assert_close(*(torch.autograd.grad((each * weight).sum(), x) for each in (found, expected)))

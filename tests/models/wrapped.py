@@ -42,9 +42,9 @@ def features(channels: int = 4) -> Tensor:
     return torch.randn(NUM_NODES, channels)
 
 
-def drawn(model: nn.Module, x: Tensor, *args: Any, **kwargs: Any) -> Any:
+def drawn(model: nn.Module, x: Tensor, *args: Any, colors: int = 1, **kwargs: Any) -> Any:
     """The identity-aware version of a model with color maps away from the identity, so that the color matters."""
-    ours = identity_aware(model)
+    ours = identity_aware(model, colors=colors)
     assert isinstance(ours, IdentityAwareModel)
     ours(x, *args, **kwargs)  # maps of unknown width get theirs
     for weight in ours.colors.parameters():

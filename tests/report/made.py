@@ -28,7 +28,7 @@ def runs(name: str) -> results.Runs:
 
 def filled(name: str, records: dict[str, RunRecord]) -> ResultTable:
     """A table of the paper with these records."""
-    return fill(TABLES[name], runs(name), records)
+    return fill(TABLES[name], results.runs_of(TABLES[name], records), records)
 
 
 def record(

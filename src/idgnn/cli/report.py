@@ -50,16 +50,15 @@ class Report:
         from idgnn.experiments.store import read_records
         from idgnn.experiments.tables import TABLES
         from idgnn.report.report import Report as Content
-        from idgnn.report.results import fill, runs_of, with_more_seeds
+        from idgnn.report.results import fill, runs_of
         from idgnn.writing import write_text
 
         kind = self._format()
         found = read_records(self.store)
         for sentence in found.broken:
             print(f"idgnn: note: {sentence}", file=sys.stderr)
-        runs = {name: runs_of(table, self.quick) for name, table in TABLES.items()}
-        shown = {name: with_more_seeds(TABLES[name], each, found.records) for name, each in runs.items()}
-        keys = {name: {spec.key: spec for specs in each.values() for spec in specs} for name, each in shown.items()}
+        runs = {name: runs_of(table, found.records, self.quick) for name, table in TABLES.items()}
+        keys = {name: {spec.key: spec for specs in each.values() for spec in specs} for name, each in runs.items()}
         if unknown := len(found.records.keys() - {key for each in keys.values() for key in each}):
             print(
                 f"idgnn: note: {unknown} of {len(found.records)} records belong to no cell of a table and are not "

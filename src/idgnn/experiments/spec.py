@@ -31,7 +31,7 @@ GENERATED = {
 """The version of generated graphs: a checksum of the dataset. Another version of networkx may draw other graphs, so
 :func:`idgnn.experiments.execute.check_generated` compares it before a network is trained."""
 
-_WHERE_IT_RUNS = ("device", "cuda_graphs", "compile", "workers")
+_WHERE_IT_RUNS = ("device", "cuda_graphs", "compile", "workers", "at_once")
 
 
 @dataclass(frozen=True)
@@ -136,16 +136,15 @@ def job_as_dict(job: Job) -> dict[str, Any]:
     if isinstance(job, MeasureJob):
         made: dict[str, Any] = {"measure": job.name, "arguments": dict(job.arguments), "seed": job.seed}
     elif isinstance(job, PeerJob):
-        made = {"peer": _changed(job.settings), "seed": job.seed}
+        made = {"peer": _results_of(job.settings), "seed": job.seed}
     else:
         settings = job.settings
-        training = {name: value for name, value in _changed(settings.training).items() if name not in _WHERE_IT_RUNS}
         made = {
             "train": settings.data if isinstance(settings.data, str) else settings.as_dict()["data"],
             "variant": job.variant,
             "task": _changed(settings.task),
             "model": _changed(settings.model),
-            "training": training,
+            "training": _results_of(settings.training),
             "selection": _changed(settings.selection),
             "seed": settings.seed,
         }
@@ -293,6 +292,11 @@ def _changed(settings: Any) -> dict[str, Any]:
     changed = {name: value for name, value in values.items() if name not in first or value != first[name]}
     # As they are when read back from JSON.
     return {name: list(value) if isinstance(value, tuple) else value for name, value in changed.items()}
+
+
+def _results_of(settings: Any) -> dict[str, Any]:
+    """Without where it runs, which changes no result."""
+    return {name: value for name, value in _changed(settings).items() if name not in _WHERE_IT_RUNS}
 
 
 def recorded_settings(job: dict[str, Any]) -> RunSettings:

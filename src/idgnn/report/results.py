@@ -90,8 +90,8 @@ class ResultTable:
         return (each for (source, _, _), each in self.cells.items() if source != "published")
 
 
-def runs_of(table: Table, quick: bool = False) -> Runs:
-    """All runs of a table, or the small ones of `--quick`.
+def runs_of(table: Table, records: Mapping[str, RunRecord] | None = None, quick: bool = False) -> Runs:
+    """All runs of a table, and those of further seeds that have a record; or the small ones of `--quick`.
 
     >>> from idgnn.experiments.tables import TABLES
     >>> len(runs_of(TABLES["table2"])["text", "full-gcn", "node-ScaleFree"])
@@ -102,15 +102,13 @@ def runs_of(table: Table, quick: bool = False) -> Runs:
         for spec in table.specs(protocol, grid.SEEDS):
             place = (protocol, spec.row, spec.column)
             found[place] = (*found.get(place, ()), grid.quick(spec) if quick else spec)
-    return found
+    return found if quick else _with_more_seeds(table, found, records or {})
 
 
 def fill(table: Table, runs: Runs, records: Mapping[str, RunRecord], quick: bool = False) -> ResultTable:
     """Computes the numbers of a table. Those of small runs are compared with nothing."""
     if quick:
         table, runs = replace(table, published={}), _of_quick(runs, records)
-    else:
-        runs = with_more_seeds(table, runs, records)
     runs = _without_unused(runs, records)
     filled = ResultTable(table, {}, quick)
     for column in table.columns:
@@ -128,7 +126,7 @@ def fill(table: Table, runs: Runs, records: Mapping[str, RunRecord], quick: bool
     return filled
 
 
-def with_more_seeds(table: Table, runs: Runs, records: Mapping[str, RunRecord]) -> Runs:
+def _with_more_seeds(table: Table, runs: Runs, records: Mapping[str, RunRecord]) -> Runs:
     """With the runs of further seeds that have a record."""
     seeds = sorted({record.job["seed"] for record in records.values()} & set(grid.MORE_SEEDS))
     more = [spec for protocol in table.protocols * bool(seeds) for spec in table.specs(protocol, seeds)]
