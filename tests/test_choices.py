@@ -154,6 +154,7 @@ def test_every_option_reaches_the_config_and_the_network_again():
         "with_self": True,
         "directed": True,
         "dropout": 0.3,
+        "residual": True,
         "normalize": False,
         "aggr": "mean",
         "heads": 2,

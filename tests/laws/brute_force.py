@@ -43,7 +43,8 @@ def states(model: IDGNN, x: Tensor, edge_index: Tensor, colored: Tensor, **edge:
     """After the last round."""
     h = linear(model.lin_in, x).relu()
     for conv, norm in zip(model.convs, model.norms, strict=True):
-        h = batch_norm(norm.module, one_round(conv, h, edge_index, colored, **edge)).relu()
+        added = batch_norm(norm.module, one_round(conv, h, edge_index, colored, **edge)).relu()
+        h = h + added if model.residual else added
     return h
 
 

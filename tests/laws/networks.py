@@ -46,9 +46,12 @@ KINDS = {
 COLORS = ("message", "message+update")
 
 
-def encoder(kind: Kind, num_layers: int, identity: str = "full", color: str = "message+update") -> IDGNN:
+def encoder(
+    kind: Kind, num_layers: int, identity: str = "full", color: str = "message+update", residual: bool = False
+) -> IDGNN:
     """In evaluation mode, with random running statistics."""
-    model = IDGNN(CHANNELS, WIDTH, OUT, num_layers, kind.conv, identity, cycle_length=4, color=color, **kind.options)
+    options = {"color": color, "residual": residual, **kind.options}
+    model = IDGNN(CHANNELS, WIDTH, OUT, num_layers, kind.conv, identity, cycle_length=4, **options)
     return randomized(model).eval()
 
 

@@ -33,7 +33,7 @@ def test_a_cut_batch_gives_what_the_batch_gives(kind, identity, asked, draw, lis
             data.x = torch.ones(data.num_nodes, 3, dtype=torch.double)
     chosen = draw.draw(st.lists(st.sampled_from(range(len(listed))), min_size=1, max_size=4, unique=True))
     engine = draw.draw(st.sampled_from(["trimmed", "graph", "ego"])) if identity == "full" else None
-    model = encoder(kind, num_layers, identity)
+    model = encoder(kind, num_layers, identity, residual=draw.draw(st.booleans()))
     batch, everything = prepare(model, kind, listed, asked, engine)
     stack = PreparedGraphs(everything, batch.batch, len(listed))
     for ids in (chosen, list(reversed(chosen))):  # the second time what the first left behind must not matter

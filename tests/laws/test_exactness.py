@@ -36,7 +36,7 @@ def engines(model: IDGNN) -> tuple[str, ...]:
 def test_every_engine_is_brute_force(kind, num_layers, data):
     graph = data.draw(kind.graphs())
     asked = data.draw(queries(graph.num_nodes))
-    model = encoder(kind, num_layers, color=data.draw(st.sampled_from(COLORS)))
+    model = encoder(kind, num_layers, color=data.draw(st.sampled_from(COLORS)), residual=data.draw(st.booleans()))
     listed = as_pairs(asked, graph.num_nodes)
 
     def reference(x, **edge):

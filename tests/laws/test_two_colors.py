@@ -91,6 +91,7 @@ def test_every_engine_is_brute_force(kind, num_layers, data):
         pool=data.draw(st.sampled_from(["sum", "mean", "max"])),
         with_self=data.draw(st.booleans()),
         directed=data.draw(st.booleans()),
+        residual=data.draw(st.booleans()),
     )
     size = graph.num_nodes
     asked = data.draw(st.one_of(triples(size), st.none(), roots(size), pairs(size)))

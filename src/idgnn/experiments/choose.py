@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 from idgnn.choices import TaskName
 from idgnn.experiments.estimate import Estimator
-from idgnn.experiments.paper_models import PAPER, Model
+from idgnn.experiments.paper_models import PAPER, TWO_COLORS, Model
 from idgnn.experiments.recommended import CANDIDATES, CHOSEN, Kind, setup_of
 from idgnn.experiments.runner import GridState, Watcher, run
 from idgnn.experiments.spec import RunRecord, Spec
@@ -52,6 +52,7 @@ TRIALS: dict[Kind, Trial] = {
         "node-classification", ("Cora", "CiteSeer"), ("gat", "fast-gin", "fast-gcn", "full-sage", "full-gat"), (0, 1)
     ),
     "link-prediction": Trial("link-prediction", ("SmallWorld", "ENZYMES"), ("gin", "fast-sage", "full-gcn")),
+    "two-color-links": Trial("link-prediction", ("SmallWorld", "ENZYMES"), ("two-gcn", "two-gin")),
     "graph-classification": Trial(
         "graph-classification", ("ENZYMES", "PROTEINS", "BZR"), ("gcn", "fast-sage", "full-gcn", "full-gin"), (0, 1)
     ),
@@ -79,7 +80,7 @@ def split_of(data: str) -> Literal["random", "provided"]:
 
 def models_of(trial: Trial) -> list[Model]:
     """Its networks."""
-    return [next(model for model in PAPER if model.name == name) for name in trial.models]
+    return [next(model for model in PAPER + TWO_COLORS if model.name == name) for name in trial.models]
 
 
 def compared(kind: Kind, records: Mapping[str, RunRecord]) -> str:

@@ -7,7 +7,7 @@ the columns of a table hold one for each of their protocols.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from idgnn.choices import Protocol, TaskName
@@ -65,6 +65,8 @@ class TaskColumn:
     group: str
     metric: str
     setups: Setups
+    beyond: Setups = field(default_factory=dict)
+    """Of models beyond the paper that have settings of their own."""
 
     @property
     def shown(self) -> Column:
@@ -73,10 +75,11 @@ class TaskColumn:
 
     def specs(self, table: str, protocol: Protocol, seeds: Sequence[int]) -> list[Spec]:
         """The runs of all models, seed by seed."""
-        setup = self.setups[protocol]
+        setups = [each[protocol] for each in (self.setups, self.beyond) if protocol in each]
         return [
             Spec(table, self.name, model.name, protocol, seed, setup.job(model, seed))
             for seed in seeds
+            for setup in setups
             for model in setup.models
         ]
 

@@ -25,10 +25,12 @@ Kind = Literal[
     "graph-clustering",
     "node-classification",
     "link-prediction",
+    "two-color-links",
     "graph-classification",
     "ogbg-molhiv",
 ]
-"""What has a recipe of its own: a task; of graph classification a large dataset apart from small ones."""
+"""What has a recipe of its own: a task; of graph classification a large dataset apart from small ones, and of links the
+networks with two colors, which learn the training links by heart where others do not."""
 
 _EVALUATIONS = 10  # of a run; before each, BatchNorm's statistics are estimated again
 _RESHUFFLE_EVERY = 20  # epochs: what the stored runs were made with
@@ -47,7 +49,7 @@ class Recipe:
     aggr: Aggregation = "sum"
     """Of SAGE. A maximum cannot count, and counts are what colors are for."""
 
-    def training(self, kind: Kind) -> TrainOptions:
+    def training(self, task: TaskName) -> TrainOptions:
         """Adam with a cosine schedule."""
         return TrainOptions(
             epochs=self.epochs,
@@ -55,7 +57,7 @@ class Recipe:
             lr=self.lr,
             weight_decay=self.weight_decay,
             eval_every=max(self.epochs // _EVALUATIONS, 1),
-            reshuffle_every=1 if kind == "link-prediction" else _RESHUFFLE_EVERY,  # its queries are new in every epoch
+            reshuffle_every=1 if task == "link-prediction" else _RESHUFFLE_EVERY,  # its queries are new in every epoch
             reestimate_batchnorm=True,
         )
 
@@ -112,6 +114,15 @@ CANDIDATES: dict[Kind, dict[str, Recipe]] = {
         "rate 0.003, 80 epochs": Recipe(80, 32, 0.003, 0.0),
         "rate 0.003, dropout 0.1": Recipe(40, 32, 0.003, 0.0, dropout=0.1),
     },
+    "two-color-links": {
+        "rate 0.003, 80 epochs": Recipe(80, 32, 0.003, 0.0),
+        "rate 0.003, 20 epochs": Recipe(20, 32, 0.003, 0.0),
+        "rate 0.001, 20 epochs": Recipe(20, 32, 0.001, 0.0),
+        "rate 0.003, decay, 20 epochs": Recipe(20, 32, 0.003, 5e-4),
+        "rate 0.003, dropout 0.1, 40 epochs": Recipe(40, 32, 0.003, 0.0, dropout=0.1),
+        "rate 0.003, 3 layers, 20 epochs": Recipe(20, 32, 0.003, 0.0, layers=3),
+        "rate 0.003, 3 layers, 40 epochs": Recipe(40, 32, 0.003, 0.0, layers=3),
+    },
     "graph-classification": {
         "rate 0.003": Recipe(100, 32, 0.003, 5e-4),
         "rate 0.003, dropout 0.3": Recipe(150, 32, 0.003, 5e-4, dropout=0.3),
@@ -136,6 +147,7 @@ CHOSEN: dict[Kind, str] = {
     "graph-clustering": "rate 0.01, decay",
     "node-classification": "dropout 0.7, 2 layers",
     "link-prediction": "rate 0.003, 80 epochs",
+    "two-color-links": "rate 0.003, dropout 0.1, 40 epochs",
     "graph-classification": "rate 0.003, dropout 0.3, 250 epochs",
     "ogbg-molhiv": "rate 0.001, 24 epochs",
 }
@@ -164,12 +176,19 @@ def setup_of(
         return recipe.network(model), model.variant
 
     settings = TaskSettings(name=task, split=split, inner=inner)
-    return Setup(data, settings, recipe.training(kind_of(task, data)), Selection(), models, network)
+    return Setup(data, settings, recipe.training(task), Selection(), models, network)
 
 
 def recommended(task: TaskName, data: str, split: Literal["random", "provided"] = "random") -> Setup:
     """The settings that we recommend. Links are read in both directions, so there are no models apart for that."""
-    kind = kind_of(task, data)
     models = PAPER + (WALKS if task in ("shortest-path", "link-prediction") else ())
-    models += TWO_COLORS if task == "link-prediction" else ()
-    return setup_of(CANDIDATES[kind][CHOSEN[kind]], task, data, split, models)
+    return setup_of(_chosen(kind_of(task, data)), task, data, split, models)
+
+
+def two_color_links(data: str) -> Setup:
+    """The settings that we recommend for links with two colors."""
+    return setup_of(_chosen("two-color-links"), "link-prediction", data, models=TWO_COLORS)
+
+
+def _chosen(kind: Kind) -> Recipe:
+    return CANDIDATES[kind][CHOSEN[kind]]

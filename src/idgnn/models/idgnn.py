@@ -62,6 +62,7 @@ class IDGNN(Network):
         cycle_scale: Their scale: `"standardized"`, logarithms standardized over the training graphs
             (:meth:`fit_cycle_scale`), `"log"`, `"counts"` or `"walk"`.
         dropout: Share of the hidden states that is set to zero in training, after the first layer and each round.
+        residual: Whether a round adds to the state that it starts from: networks of 5 and more layers train faster.
         normalize: Whether embeddings are scaled to length 1 before the last linear layer, as in the paper's code.
         aggr: Aggregation of `"sage"`.
         heads: Attention heads of `"gat"`.
@@ -103,6 +104,7 @@ class IDGNN(Network):
         cycle_length: int = EncoderConfig.cycle_length,
         cycle_scale: CycleScale = EncoderConfig.cycle_scale,
         dropout: float = EncoderConfig.dropout,
+        residual: bool = EncoderConfig.residual,
         normalize: bool = EncoderConfig.normalize,
         aggr: Aggregation = EncoderConfig.aggr,
         heads: int = EncoderConfig.heads,
@@ -126,6 +128,7 @@ class IDGNN(Network):
             cycle_length=cycle_length,
             cycle_scale=cycle_scale,
             dropout=dropout,
+            residual=residual,
             normalize=normalize,
             aggr=aggr,
             heads=heads,

@@ -113,14 +113,14 @@ class KeptNetwork:
                     known = tuple(each.index_select(0, round_.blocks.number) for each in self.block_values[layer])
                     round_ = replace(round_, blocks=replace(round_.blocks, known=known))
                 out = operator(x, round_, self.weight, self.edge_attr)
-            h = self.model.after(layer, out)
+            h = self.model.after(layer, out, round_.own_states(x) if self.model.residual else None)
         return h.index_select(0, schedule.answer)
 
     def _sources(self, layer: int, plain: Tensor, own: Tensor, exchanged: bool) -> Tensor:
         """The states of all sources of a round: those of plain rows, and those of rows with states of their own."""
         if not plain.numel():
             return own
-        if exchanged and isinstance(self.operators[layer], LinearSumOperator):
+        if exchanged and isinstance(self.operators[layer], LinearSumOperator) and not self.model.residual:
             # Plain states are read where they are kept, and own plain states are part of sums: places are enough.
             x = own.new_empty(plain.numel() + own.size(0), own.size(1))
             x[plain.numel() :] = own
@@ -145,8 +145,10 @@ class KeptNetwork:
             if self.takes_blocks:
                 self.block_values.append(self._aggregate_blocks(layer, states[layer], nodes))
             for first, last in cut(into.degree_of(nodes) + 1, self.budget.chunk / self.budget.message):
-                out = self._plain_part(layer, states[layer], sent, nodes[first:last])
-                states[layer + 1][nodes[first:last]] = self.model.after(layer, out)
+                some = nodes[first:last]
+                out = self._plain_part(layer, states[layer], sent, some)
+                own = states[layer].index_select(0, some) if self.model.residual else None
+                states[layer + 1][some] = self.model.after(layer, out, own)
         return states
 
     def _sent(self, layer: int, states: Tensor, nodes: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ class Network(Saved):
         self.config = config
         self.in_channels, self.out_channels = config.in_channels, config.out_channels
         self.num_layers, self.identity, self.colors = config.num_layers, config.identity, config.colors
-        self.normalize, self.dropout = config.normalize, config.dropout
+        self.normalize, self.dropout, self.residual = config.normalize, config.dropout, config.residual
         self.pool: Pool = config.pool
         second = SecondNodes(config.second, config.radius, config.with_self, config.directed)  # which checks them
         self.second_nodes = second if config.colors == 2 else None
@@ -127,11 +127,13 @@ class Network(Saved):
             h = self.lin_in(one) + self.vectors(x[:, 0].long())
         return self._dropped(h.relu())
 
-    def after(self, layer: int, out: Tensor, real: Tensor | None = None) -> Tensor:
-        """The states after a round, from what its convolution gave; `real` says which rows are no padding."""
+    def after(self, layer: int, out: Tensor, own: Tensor | None, real: Tensor | None = None) -> Tensor:
+        """The states after a round, from what its convolution gave and, in a residual network, the states `own` of the
+        same rows before it; `real` says which rows are no padding."""
         norm = cast(BatchNorm, self.norms[layer])
         h = norm(out).relu_() if real is None else norm_relu(out, norm.module, real)
-        return self._dropped(h)
+        h = self._dropped(h)
+        return h if own is None else h + own
 
     def _dropped(self, h: Tensor) -> Tensor:
         return drop(h, self.dropout, self.training) if self.dropout else h
@@ -148,7 +150,7 @@ class Network(Saved):
             h = self.start(schedule.start(ready.x))
         for layer, (conv, round_) in enumerate(zip(self.convs, schedule.rounds, strict=True)):
             out = cast(IdentityConv, conv).operator(h, round_, ready.weight, ready.edge_attr)
-            h = self.after(layer, out, round_.real)
+            h = self.after(layer, out, round_.own_states(h) if self.residual else None, round_.real)
         return h
 
     def _run_rows(self, h: Tensor, ready: Prepared, rows: RowGraph) -> Tensor:
@@ -159,7 +161,7 @@ class Network(Saved):
             options["colored"] = rows.colored
         h = h.index_select(0, rows.node)
         for layer, conv in enumerate(self.convs):
-            h = self.after(layer, conv(h, rows.edge_index, **options))
+            h = self.after(layer, conv(h, rows.edge_index, **options), h if self.residual else None)
         return h
 
 

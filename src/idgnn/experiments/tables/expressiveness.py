@@ -52,9 +52,7 @@ _QUOTED = {
 @dataclass(frozen=True)
 class _Trained:
     """What one network predicts, and its size. A network that reads the root sees cycles as long as it has rounds; with
-    a second color at a neighbor it needs one round less, and with a sum over the copy about half as many.
-
-    Columns are those of its patterns; of the patterns `beside` another network has the columns."""
+    a second color at a neighbor it needs one round less, and with a sum over the copy about half as many."""
 
     data: str
     task: TaskName
@@ -63,8 +61,8 @@ class _Trained:
     layers: int
     width: int
     training: TrainOptions
+    residual: bool = False
     copy_layers: int = 4
-    beside: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -74,11 +72,15 @@ class _Trained:
 
     def job(self, network: _Network, seed: int) -> TrainJob:
         """The run of a row."""
-        patterns = self.beside + self.patterns
-        task = TaskSettings(self.task, split="provided", patterns=patterns, error="absolute")
+        task = TaskSettings(self.task, split="provided", patterns=self.patterns, error="absolute")
         layers = self.copy_layers if network.copy else self.layers + 1 - network.colors
         model = ModelSettings(
-            conv=self.conv, identity=network.identity, colors=network.colors, layers=layers, width=self.width
+            conv=self.conv,
+            identity=network.identity,
+            colors=network.colors,
+            residual=self.residual,
+            layers=layers,
+            width=self.width,
         )
         return TrainJob(RunSettings(self.data, task, model, self.training, seed=seed), network.variant)
 
@@ -87,6 +89,7 @@ class _Trained:
 _NODES = TrainOptions(epochs=250, batch_size=32, lr=3e-3, weight_decay=0.0, eval_every=25, freeze_batchnorm=0.4)
 _GRAPHS = replace(_NODES, epochs=450, lr=2e-3, eval_every=45)
 _SHORT_CYCLES = replace(_NODES, epochs=600, batch_size=16, lr=5e-3, eval_every=60, freeze_batchnorm=0.25)
+_LONG_CYCLES = replace(_SHORT_CYCLES, lr=3e-3)
 _MOLECULES = replace(_NODES, epochs=120, lr=1e-3, eval_every=12)
 _OTHERS = ("tailed_triangle", "chordal_cycle", "clique4", "path4", "triangle_rectangle")
 _TRAINED = (
@@ -94,7 +97,7 @@ _TRAINED = (
     _Trained("counting", "node-counting", ("cycle5", "cycle6"), "gin", 6, 128, _NODES),
     _Trained("counting", "node-counting", _OTHERS, "gin", 5, 128, _NODES),
     _Trained("counting", "graph-counting", ("triangle", "cycle4"), "gin", 4, 32, _SHORT_CYCLES),
-    _Trained("counting", "graph-counting", ("cycle5", "cycle6"), "gin", 6, 128, _GRAPHS, beside=("triangle", "cycle4")),
+    _Trained("counting", "graph-counting", ("cycle5", "cycle6"), "gin", 6, 64, _LONG_CYCLES, residual=True),
     _Trained("counting", "graph-counting", ("tailed_triangle", "star3", "custom"), "gin", 4, 128, _GRAPHS),
     _Trained("zinc", "graph-regression", (), "gine", 6, 128, _MOLECULES),
 )

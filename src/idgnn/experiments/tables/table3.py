@@ -19,7 +19,7 @@ from idgnn.experiments.paper_models import (
     rows_of,
 )
 from idgnn.experiments.protocols import Setups, TaskColumn, released, specs_of, text
-from idgnn.experiments.recommended import recommended
+from idgnn.experiments.recommended import recommended, two_color_links
 from idgnn.experiments.table import Table
 
 _NODE, _LINK, _CLASS = "node-classification", "link-prediction", "graph-classification"
@@ -42,7 +42,8 @@ def _link(name: str, data: str, batch_size: int, smallest: int | None) -> TaskCo
         "released": of_code,
         "recommended": recommended(_LINK, name),
     }
-    return TaskColumn(f"link-{name}", name, _LINK_GROUP, "roc_auc", setups)
+    beyond: Setups = {"recommended": two_color_links(name)}
+    return TaskColumn(f"link-{name}", name, _LINK_GROUP, "roc_auc", setups, beyond)
 
 
 def _two_classes(name: str) -> TaskColumn:
