@@ -22,7 +22,7 @@ from idgnn.layers.operator import Operator
 from idgnn.models.count_scale import CountScale
 from idgnn.models.encoder_layers import make_layer
 from idgnn.models.pooling import pool_states
-from idgnn.models.prepared import Prepared
+from idgnn.models.prepared import NetworkKind, Prepared
 from idgnn.models.saving import Saved
 from idgnn.models.settings import EncoderConfig, check_dropout
 from idgnn.models.wrapping.wrapped import Wrapped, takes
@@ -41,6 +41,7 @@ class Network(Saved):
         self.in_channels, self.out_channels = config.in_channels, config.out_channels
         self.num_layers, self.identity, self.colors = config.num_layers, config.identity, config.colors
         self.normalize, self.dropout = config.normalize, config.dropout
+        self.kind = NetworkKind(config.num_layers, _layer_name(config), config.identity, config.colors)
         self.pool: Pool = config.pool
         second = SecondNodes(config.second, config.radius, config.with_self, config.directed)  # which checks them
         self.second_nodes = second if config.colors == 2 else None
@@ -95,6 +96,11 @@ class Network(Saved):
             raise ValueError(
                 f"run was given a {type(ready).__name__}, expected what prepare returns; of a batch of RootLoader that "
                 "is batch.ready."
+            )
+        if ready.kind != self.kind:
+            raise ValueError(
+                f"run was given what was prepared for {ready.kind}, but the model has {self.kind}. Prepare it with "
+                "the model that runs it: model.run(model.prepare(x, edge_index))."
             )
         if isinstance(ready.plan, Schedule):
             h, answer, in_order = self._run_schedule(ready, ready.plan), ready.plan.answer, ready.plan.answers_in_order
@@ -161,6 +167,12 @@ class Network(Saved):
         for layer, conv in enumerate(self.convs):
             h = self.after(layer, conv(h, rows.edge_index, **options))
         return h
+
+
+def _layer_name(config: EncoderConfig) -> str:
+    if callable(config.conv):
+        return getattr(config.conv, "__name__", type(config.conv).__name__)
+    return f"sage ({config.aggr})" if config.conv == "sage" else config.conv  # which of them sums makes a difference
 
 
 def _check(config: EncoderConfig) -> None:
