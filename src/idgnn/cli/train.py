@@ -124,7 +124,7 @@ class Train:
         settings = RunSettings(
             data, task, self.model.settings(), self.training.settings(), self.selection, self.seeds[0]
         )
-        if unused := unused_options(settings, identity_given=self.model.identity is not None):
+        if unused := unused_options(settings, self.written, self.model.identity is not None):
             raise ValueError(unused[0])
         return settings
 
@@ -144,7 +144,7 @@ class Train:
             free = (f"--{name.replace('_', '-')}" for name in names if name not in fixed)
             print(f"Your own choice: {', '.join(free)}.", flush=True)
         settings = replace(settings, model=chosen.model, training=chosen.training)
-        for sentence in unused_options(settings):
+        for sentence in unused_options(settings, self.written):
             warnings.warn(sentence, stacklevel=2)
         return settings
 

@@ -13,7 +13,7 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from idgnn.choices import SecondNodesName
+from idgnn.choices import SecondNodesName, TwoColorOptions
 from idgnn.identity.adjacency import Adjacency, IndexedGraph, group_edges, groups, spread
 from idgnn.identity.checks import check_pairs, check_whole
 from idgnn.identity.cone import ball
@@ -46,13 +46,13 @@ class Reading:
 class SecondNodes:
     """How nodes and pairs are read with two colors."""
 
-    second: SecondNodesName = "neighbors"
+    second: SecondNodesName = TwoColorOptions.second
     """The second nodes of a node: its neighbors, a ball around it, or all nodes that it is connected with."""
-    radius: int = 2
+    radius: int = TwoColorOptions.radius
     """The radius of the ball."""
-    with_self: bool = False
+    with_self: bool = TwoColorOptions.with_self
     """Whether the node is read under the first color alone besides."""
-    directed: bool = False
+    directed: bool = TwoColorOptions.directed
     """Whether (u, v) and (v, u) are different pairs."""
 
     def __post_init__(self) -> None:

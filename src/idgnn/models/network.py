@@ -10,7 +10,7 @@ from torch.nn.functional import dropout as drop
 from torch.nn.functional import normalize as l2_normalize
 from torch_geometric.nn import BatchNorm
 
-from idgnn.choices import EdgeInput, Identity, Pool, check_num_colors, check_pool
+from idgnn.choices import EdgeInput, Identity, Pool, TwoColorOptions, check_num_colors, check_pool
 from idgnn.identity.checks import check_num_layers, check_whole
 from idgnn.identity.cycle_features import check_scale
 from idgnn.identity.row_graph import RowGraph
@@ -181,6 +181,9 @@ def _check(config: EncoderConfig) -> None:
         raise ValueError(f"identity is {config.identity!r}, expected one of {', '.join(get_args(Identity))}.")
     check_num_colors(config.colors, config.identity)
     check_pool(config.pool)
+    TwoColorOptions(config.second, config.radius, config.pool, config.with_self, config.directed).check_used(
+        config.colors
+    )
     check_num_layers(config.num_layers)
     check_scale(config.cycle_scale)
     check_dropout(config.dropout)
