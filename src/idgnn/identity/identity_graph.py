@@ -46,7 +46,7 @@ class IdentityGraph(Data):
     * `plain_row` `[nodes]` and `plain_edge` `[original edges]`: the rows and edges that are the original graph itself;
     * `query_row` `[queries]`: the row that answers each query;
     * `pooled_into` `[queries]`: if :class:`ToIdentityGraph` has listed second nodes, the node or pair, counted from 0,
-      whose embedding is a pool over the answers of these queries.
+      whose embedding is a pool over the answers of these queries, and `pooled_by`, the options that it was told.
 
     Every other attribute of the original graph (`y`, masks, ...) is carried over as it is.
     """
@@ -62,6 +62,7 @@ class IdentityGraph(Data):
         plain_edge: Tensor
         query_row: Tensor
         pooled_into: Tensor
+        pooled_by: str | list[str]  # in a batch, of each graph
         num_nodes: int
         num_layers: int | Tensor
         batch: Tensor
@@ -152,7 +153,12 @@ def identity_graph(
 
 
 def identity_graph_of(
-    data: Data, num_layers: int, asked: Queries, warn: bool = True, pooled_into: Tensor | None = None
+    data: Data,
+    num_layers: int,
+    asked: Queries,
+    warn: bool = True,
+    pooled_into: Tensor | None = None,
+    pooled_by: str | None = None,
 ) -> IdentityGraph:
     """:func:`identity_graph` of a graph that was checked; `warn` says whether to warn of queries no color reaches."""
     edge_index = edges_of(data)
@@ -174,6 +180,8 @@ def identity_graph_of(
     graph.query_row = _answers(asked, cone, warn)
     if pooled_into is not None:
         graph.pooled_into = pooled_into
+    if pooled_by is not None:
+        graph.pooled_by = pooled_by
     graph.num_layers = num_layers
     carry_attributes(data, graph)
     return regroup(graph, data) if isinstance(data, Batch) else graph

@@ -62,11 +62,20 @@ class SecondNodes:
         check_whole(self.radius, "radius", "the steps from a node to its second nodes")
 
     @property
-    def options(self) -> str:
-        """The options that differ from the defaults or always matter, as they are written in a call."""
+    def node_options(self) -> str:
+        """The options that matter for nodes, as they are written in a call."""
         radius = f", radius={self.radius}" if self.second == "ball" else ""
-        flags = "".join(f", {name}=True" for name in ("with_self", "directed") if getattr(self, name))
-        return f"second={self.second!r}{radius}{flags}"
+        return f"second={self.second!r}{radius}{', with_self=True' * self.with_self}"
+
+    @property
+    def pair_options(self) -> str:
+        """The options that matter for pairs."""
+        return f"directed={self.directed}"
+
+    @property
+    def options(self) -> str:
+        """The options that differ from the defaults or always matter."""
+        return self.node_options + f", {self.pair_options}" * self.directed
 
     def read(self, graph: IndexedGraph, queries: Tensor | None) -> Reading:
         """The triples that answer all nodes (`None`), nodes `[num_queries]`, pairs `[2, num_queries]`, or triples."""

@@ -90,4 +90,5 @@ def _with_second_nodes(data: Data, num_layers: int, queries: Tensor | None, seco
     indexed = IndexedGraph(edges_of(data), check_graph(data))
     reading = second.read(indexed, queries)
     # Second nodes that are too far away are no mistake of the user.
-    return identity_graph_of(data, num_layers, reading.queries, warn=False, pooled_into=reading.owner)
+    told = second.pair_options if queries is not None and queries.dim() == 2 else second.node_options
+    return identity_graph_of(data, num_layers, reading.queries, False, reading.owner, told)
