@@ -20,10 +20,11 @@ from torch_geometric.data import Batch, Data, HeteroData
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.batching import carry_attributes, regroup
 from idgnn.identity.checks import check_graph, check_num_layers, edges_of
-from idgnn.identity.cone import CHUNK, Cone, UnreachedColorWarning, warn_unreached
+from idgnn.identity.cone import CHUNK, Cone
 from idgnn.identity.cost import check_identity_graph_fits
 from idgnn.identity.queries import Queries, as_queries
 from idgnn.identity.two_colors import all_rows
+from idgnn.identity.unreached import UnreachedColorWarning, warn_unreached
 
 if TYPE_CHECKING:
     from idgnn.identity.hetero.graph import HeteroIdentityGraph
@@ -221,5 +222,5 @@ def _answers(asked: Queries, cone: Cone, warn: bool) -> Tensor:
     """The row of each query; where the color is too far away to be seen, that is the plain row."""
     position, there = cone.find(asked)
     if warn:
-        warn_unreached(int((~there).sum()), there.numel(), cone.num_layers, stacklevel=4)
+        warn_unreached(int((~there).sum()), there.numel(), cone.num_layers)
     return torch.where(there, position + cone.num_nodes, asked.node)
