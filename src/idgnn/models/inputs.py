@@ -85,7 +85,7 @@ def check_identity_graph(graph: Any) -> None:
 
 
 def check_prebuilt(graph: IdentityGraph, num_layers: int, second: SecondNodes | None) -> None:
-    """Refuses an identity graph that was built for fewer rounds, other colors or other second nodes than the model's."""
+    """Refuses an identity graph built for fewer rounds, other colors or other second nodes than a model has."""
     two = graph.colored.dtype != torch.bool
     if two and second is None:
         raise ValueError(
