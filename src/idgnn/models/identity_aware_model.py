@@ -25,7 +25,7 @@ from idgnn.layers.eager import eager
 from idgnn.models.inputs import Inputs, check_one_color, given
 from idgnn.models.planner import pooled
 from idgnn.models.pooling import pool_states
-from idgnn.models.prepared import NetworkKind, Prepared
+from idgnn.models.prepared import Prepared, network_kind
 from idgnn.models.wrapping.arguments import ModelCall, rows_of
 from idgnn.models.wrapping.calls import Calls, ColoredRows, Context
 from idgnn.models.wrapping.color_map import ColorMap, source_channels
@@ -122,10 +122,10 @@ class IdentityAwareModel(Wrapped):
         return self._num_layers
 
     @property
-    def kind(self) -> NetworkKind:
+    def kind(self) -> str:
         """What is prepared for it in its last call."""
         colors = 1 if self.second_nodes is None else 2
-        return NetworkKind(self._num_layers or 1, type(self.module).__name__, "full", colors)
+        return network_kind(self._num_layers or 1, type(self.module).__name__, "full", colors)
 
     @property
     def dtype(self) -> torch.dtype:

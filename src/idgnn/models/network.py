@@ -22,7 +22,7 @@ from idgnn.layers.operator import Operator
 from idgnn.models.count_scale import CountScale
 from idgnn.models.encoder_layers import make_layer
 from idgnn.models.pooling import pool_states
-from idgnn.models.prepared import NetworkKind, Prepared
+from idgnn.models.prepared import Prepared, network_kind
 from idgnn.models.saving import Saved
 from idgnn.models.settings import EncoderConfig, check_dropout
 from idgnn.models.wrapping.wrapped import Wrapped, takes
@@ -41,7 +41,7 @@ class Network(Saved):
         self.in_channels, self.out_channels = config.in_channels, config.out_channels
         self.num_layers, self.identity, self.colors = config.num_layers, config.identity, config.colors
         self.normalize, self.dropout = config.normalize, config.dropout
-        self.kind = NetworkKind(config.num_layers, _layer_name(config), config.identity, config.colors)
+        self.kind = network_kind(config.num_layers, _layer_name(config), config.identity, config.colors)
         self.pool: Pool = config.pool
         second = SecondNodes(config.second, config.radius, config.with_self, config.directed)  # which checks them
         self.second_nodes = second if config.colors == 2 else None

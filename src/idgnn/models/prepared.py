@@ -15,20 +15,13 @@ from idgnn.identity.schedule import Messages, Schedule
 from idgnn.models.planner import Plan
 
 
-@dataclass(frozen=True)
-class NetworkKind:
-    """What networks have in common that can run on what was prepared for one of them."""
+def network_kind(num_layers: int, layer: str, identity: Identity, colors: int) -> str:
+    """What networks have in common that can run on what was prepared for one of them.
 
-    num_layers: int
-    layer: str  # by name, or that of the user's own
-    identity: Identity
-    colors: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.num_layers} round{'s' * (self.num_layers != 1)} of {self.layer} with identity={self.identity!r}"
-            f"{' and two colors' * (self.colors == 2)}"
-        )
+    A text, which a compiled network compares without a look at any value; numbers it takes for sizes that may change.
+    """
+    rounds, two = f"{num_layers} round{'s' * (num_layers != 1)}", " and two colors" * (colors == 2)
+    return f"{rounds} of {layer} with identity={identity!r}{two}"
 
 
 @dataclass(frozen=True)
@@ -43,7 +36,7 @@ class Prepared:
     read: Queries | None
     pair_x: Tensor | None = None  # [queries, channels] features of the queries themselves
     pool: Messages | None = None  # with two colors: from the answers of the plan to the queries they are pooled into
-    kind: NetworkKind = field(kw_only=True)  # of the network that it was prepared for
+    kind: str = field(kw_only=True)  # of the network that it was prepared for
 
 
 class PreparedGraphs:
