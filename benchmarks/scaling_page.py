@@ -58,6 +58,9 @@ On one {machine}, where steps are replayed as CUDA graphs (`python -m benchmarks
 [all figures](../benchmarks/results/two_colors_h200.json), eager steps as well):
 """
 TWO_COLORS_GROWTH = """
+In eager mode, without recorded steps, copies take about as long there as two colors:
+{eager} times.
+
 {memory}
 
 Rows of random graphs of 2,000 nodes. For *K* = 3 rows under both colors grow with the square of the degree, where
@@ -117,7 +120,7 @@ def _two_colors() -> list[str]:
         *_steps(value, "step", digits=0),
         TWO_COLORS_GPU.format(memory=_memory(value), machine=where(gpu["machine"])),
         *_steps(there, "replayed step", digits=2),
-        TWO_COLORS_GROWTH.format(memory=_memory(there)),
+        TWO_COLORS_GROWTH.format(memory=_memory(there), eager=_eager(there)),
         *table(("K", "mean degree", "pairs", "rows, one color", "two colors", "copies"), growth),
         "",
     ]
@@ -136,6 +139,12 @@ def _steps(value: dict[str, float], step: str, digits: int) -> list[str]:
         if f"{conv}, {step}, two colors" in value
     ]
     return table(("", "two colors", *ratios), rows)
+
+
+def _eager(value: dict[str, float]) -> str:
+    """Steps that are not recorded: copies to two colors."""
+    found = [f"{value[f'{conv}, step, copies : two colors']:.2f} ({title})" for conv, title in CONVS.items()]
+    return f"{', '.join(found[:-1])} and {found[-1]}"
 
 
 def _memory(value: dict[str, float]) -> str:

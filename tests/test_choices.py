@@ -21,6 +21,7 @@ from idgnn.choices import (
     Level,
     MetricName,
     TaskName,
+    TwoColorOptions,
 )
 from idgnn.graphs.sources import Selection
 from idgnn.identity.cycle_features import cycle_features
@@ -143,11 +144,11 @@ def test_every_option_reaches_the_config_and_the_network_again():
         "out_channels": 2,
         "num_layers": 2,
         "conv": "sage",
-        "identity": "fast",
+        "identity": "full",
         "cycle_length": 4,
         "cycle_scale": "walk",
         "color": "message",
-        "colors": 1,
+        "colors": 2,
         "second": "ball",
         "radius": 3,
         "pool": "mean",
@@ -162,8 +163,8 @@ def test_every_option_reaches_the_config_and_the_network_again():
         "num_embeddings": 6,
     }
     same = [name for name, value in defaults(EncoderConfig).items() if given[name] == value]
-    assert same == ["colors"]  # another number is for the full version alone
-    for options in (given, given | {"identity": "full", "colors": 2}):
+    assert same == ["identity"]  # the full version alone has two colors
+    for options in (given, given | {"identity": "fast", "colors": 1} | defaults(TwoColorOptions)):
         model = IDGNN(**options)
         assert model.settings == options
         assert IDGNN(**model.settings).config == model.config == EncoderConfig(**options)

@@ -6,6 +6,7 @@ Every list of names stands here once: signatures, the command line and error mes
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, fields
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -122,6 +123,28 @@ TASK_METRICS: dict[TaskName, tuple[MetricName, ...]] = {
     for name in TASK_LEVEL
 }
 """The metrics that a task may be judged by; of a classification the last two if there are two classes."""
+
+
+@dataclass(frozen=True)
+class TwoColorOptions:
+    """What networks and identity graphs with two colors can be told, with the defaults."""
+
+    second: SecondNodesName = "neighbors"
+    radius: int = 2
+    pool: Pool = "sum"
+    with_self: bool = False
+    directed: bool = False
+
+    def check_used(self, colors: int) -> None:
+        """Refuses any other value than the default where there is one color: a result would look as if it mattered."""
+        if colors == 2:
+            return
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        given = [f"{name}={value!r}" for name, value in given.items() if value != getattr(TwoColorOptions, name)]
+        if given:
+            has, those = ("has", "it") if len(given) == 1 else ("have", "them")
+            said = f"{', '.join(given)} {has} no effect on a single color."
+            raise ValueError(f"{said} Add colors=2 (--colors 2), or leave {those} out.")
 
 
 def check_choices(settings: Any) -> None:

@@ -53,8 +53,8 @@ def test_none_is_no_choice_in_help(verb, capsys):
 
 def test_help_names_the_depths_that_are_chosen(capsys, monkeypatch):
     """Of graphs as in `automatic`, of tables as a run on tables takes it."""
-    from idgnn.cli.tables import LAYERS_WITH_TABLES
     from idgnn.training.automatic import _DEPTHS
+    from idgnn.training.relational import RelationalSettings
 
     monkeypatch.setenv("COLUMNS", "80")  # in one column
     with pytest.raises(SystemExit):
@@ -63,7 +63,7 @@ def test_help_names_the_depths_that_are_chosen(capsys, monkeypatch):
     *most, last = map(str, _DEPTHS["pair"])
     [nodes] = {*_DEPTHS["node"], *_DEPTHS["graph"]}
     depths = f"unless given {nodes}, for pairs of nodes the deepest of {', '.join(most)} and {last} that a timed step"
-    assert f"{depths} allows, and {LAYERS_WITH_TABLES} with --tables." in said
+    assert f"{depths} allows, and {RelationalSettings.num_layers} with --tables." in said
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from idgnn.cli.main import main
-from idgnn.cli.run_names import new_folder
+from idgnn.cli.run_names import new_folder, table_changes
+from idgnn.cli.tables import TableOptions
 from idgnn.graphs.sources import FileSource
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskSettings
+from idgnn.training.relational import RelationalSettings
 from idgnn.training.run_folder import ChangedRecordWarning, RunFolder
 from idgnn.training.run_settings import RunSettings, TrainOptions
 
@@ -75,3 +77,8 @@ def test_sigterm_is_left_as_it_was():
     with pytest.raises(SystemExit):
         main(["nothing"])
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_defaults_on_tables_are_those_of_python():
+    assert list(table_changes(RelationalSettings(), TableOptions())) == []
+    assert list(table_changes(RelationalSettings(num_layers=2), TableOptions())) == ["layers=2"]

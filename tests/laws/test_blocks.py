@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from idgnn import IDGNN
 from idgnn.identity import blocks
-from idgnn.identity.cone import UnreachedColorWarning
+from idgnn.identity.unreached import UnreachedColorWarning
 from idgnn.models.large_graph import LargeGraph
 from tests.laws import brute_force
 from tests.laws.graphs import as_pairs, graphs, pairs, roots

@@ -1,5 +1,7 @@
 """`ToIdentityGraph` with two colors lists the triples that a network with two colors reads, and how they are pooled."""
 
+from contextlib import nullcontext
+
 import hypothesis.strategies as st
 import pytest
 import torch
@@ -7,7 +9,7 @@ from hypothesis import given, settings
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.nn import GIN
 
-from idgnn import ToIdentityGraph, identity_aware, identity_graph
+from idgnn import IDGNN, ToIdentityGraph, identity_aware, identity_graph
 from tests.laws.graphs import CHANNELS, graphs, pairs, roots
 from tests.laws.networks import KINDS, assert_same, assert_same_function
 from tests.laws.test_batching import assert_equal_graphs
@@ -50,7 +52,7 @@ def test_it_is_the_identity_graph_of_the_triples(data, queries, chosen, num_laye
     if queries != "triple_index":
         owner = [i for i, each in enumerate(listed) for _ in each]
         assert found.pooled_into.tolist() == owner
-        del found.pooled_into
+        del found.pooled_into, found.pooled_by
     assert_equal_graphs(found, identity_graph(data, num_layers, given))
 
 
@@ -105,6 +107,7 @@ def test_that_of_a_batch_is_the_batch_of_those(listed, queries, chosen, num_laye
     for ours, theirs in zip(found.to_data_list(), single, strict=True):
         for key in {"query_row", "colored", "pooled_into"} & set(theirs.keys()):
             assert torch.equal(ours[key], theirs[key]), key
+        assert ours.get("pooled_by") == theirs.get("pooled_by")
 
 
 def test_a_graph_without_nodes_has_no_answers():
@@ -114,6 +117,40 @@ def test_a_graph_without_nodes_has_no_answers():
     path = Data(x=torch.ones(2, CHANNELS), edge_index=torch.tensor([[0, 1], [1, 0]]))
     batch = Batch.from_data_list([graph, ToIdentityGraph(3, colors=2)(path), graph, ToIdentityGraph(3, colors=2)(path)])
     assert batch.pooled_into.tolist() == [0, 1, 2, 3] and batch.query_batch.tolist() == [1, 1, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("queries", "built", "made", "said"),
+    [
+        (None, {"second": "ball"}, {}, r"built with second='ball', radius=2, but the model has second='neighbors'\."),
+        (
+            None,
+            {"with_self": True},
+            {},
+            r"with_self=True, but.*Build it with ToIdentityGraph\(3, colors=2, second='neigh",
+        ),
+        (
+            None,
+            {},
+            {"second": "ball", "radius": 3},
+            r"with second='neighbors', but the model has second='ball', radius=3",
+        ),
+        ("pair_index", {"directed": True}, {}, "built with directed=True, but the model has directed=False"),
+        (None, {"directed": True}, {"radius": 3}, None),  # which make no difference for neighbors
+        ("pair_index", {"second": "all"}, {}, None),  # nor for pairs
+        ("triple_index", {"second": "all"}, {"directed": True}, None),  # these are read one by one
+    ],
+)
+def test_a_network_with_other_second_nodes_refuses_it(queries, built, made, said):
+    edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    path = Data(x=torch.ones(3, 1), edge_index=edge_index, pair_index=edge_index, triple_index=torch.zeros(3, 1).long())
+    graph = ToIdentityGraph(3, queries, colors=2, **built)(path)
+    both = Batch.from_data_list([ToIdentityGraph(3, queries, colors=2, **made)(path), graph])
+    wrapped = identity_aware(GIN(1, 8, num_layers=3), colors=2, **made)
+    for model in (IDGNN(1, 8, 2, colors=2, **made), wrapped):
+        for each in (graph, both):
+            with nullcontext() if said is None else pytest.raises(ValueError, match=said):
+                model(each.x, each.edge_index, graph=each)
 
 
 def test_what_it_says_of_itself_and_refuses():

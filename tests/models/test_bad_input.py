@@ -294,3 +294,22 @@ def test_a_layer_of_unknown_width_has_all_its_weights_at_once():
 def test_an_embedding_has_a_width():
     with pytest.raises(ValueError, match="out_channels is 0, expected a whole number of at least 1"):
         IDGNN(1, 8, 0)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"num_layers": 2}, r"prepared for 2 rounds of gcn with identity='full', but the model has 3 rounds of gcn"),
+        ({"identity": "none"}, r"3 rounds of gcn with identity='none', but.*model.run\(model.prepare\("),
+        ({"colors": 2}, r"with identity='full' and two colors, but"),
+        ({"conv": "gin"}, r"3 rounds of gin"),
+        ({"conv": GCNConv}, r"3 rounds of GCNConv"),
+    ],
+)
+def test_what_another_network_prepared(other, said):
+    model = IDGNN(IN, 8, 2)
+    ready = IDGNN(IN, 8, 2, **other).prepare(X, EDGE_INDEX)
+    with pytest.raises(ValueError, match=said):
+        model.run(ready)
+    alike = IDGNN(IN, 16, 4).prepare(X, EDGE_INDEX)  # of another width
+    assert model.run(alike).shape == (8, 2)

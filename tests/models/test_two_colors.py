@@ -9,7 +9,16 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GAT, GIN, GraphConv, GraphSAGE
 
-from idgnn import IDGNN, IdentityConv, RootLoader, identity_aware, identity_cost, identity_graph, match_budget
+from idgnn import (
+    IDGNN,
+    IdentityConv,
+    RootLoader,
+    ToIdentityGraph,
+    identity_aware,
+    identity_cost,
+    identity_graph,
+    match_budget,
+)
 from idgnn.identity import cost
 from idgnn.models.budget import num_parameters
 from idgnn.models.large_graph import LargeGraph
@@ -203,6 +212,22 @@ def test_batches_of_triples_are_those_of_the_whole_graph() -> None:
     assert len(found) == TRIPLES.size(1)
     for i, query in enumerate(TRIPLES.t()):
         torch.testing.assert_close(found[i], model(x, EDGES, queries=query.view(3, 1))[0])
+
+
+@pytest.mark.parametrize("option", [{"second": "ball"}, {"radius": 3}, {"pool": "max"}, {"with_self": True}])
+def test_options_of_two_colors_are_refused_with_one(option) -> None:
+    [(name, value)], one = option.items(), r"no effect on a single color. Add colors=2 \(--colors 2\), or leave it out"
+    made = [
+        lambda: IDGNN(4, 8, 2, **option),
+        lambda: ModelSettings(**option),
+        lambda: identity_aware(GIN(4, 8, 3), **option),
+        lambda: ToIdentityGraph(3, **option),
+    ]
+    for make in made[: 3 if name == "pool" else 4]:
+        with pytest.raises(ValueError, match=f"{name}={value!r} has {one}"):
+            make()
+    settings = ModelSettings(colors=2, **option)  # the plain GCN that its budget is counted with has one color
+    assert make_predictor(settings, "node", 4, 2, None).encoder.colors == 2
 
 
 def test_bad_input_is_refused() -> None:

@@ -5,7 +5,7 @@ from torch_geometric.data import HeteroData
 import idgnn
 from idgnn.graphs.relational.interactions import pairs_graph
 from idgnn.graphs.relational.task_tables import ItemLists
-from idgnn.identity.cone import UnreachedColorWarning
+from idgnn.identity.unreached import UnreachedColorWarning
 from idgnn.models.walk_idgnn import WalkIDGNN
 
 LISTS = ItemLists.of([[0, 1, 3], [1, 2], [], [2, 3], [4]])

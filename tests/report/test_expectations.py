@@ -5,6 +5,7 @@ from statistics import fmean, pstdev, stdev
 
 import pytest
 
+from idgnn.choices import Protocol
 from idgnn.experiments.tables import TABLES
 from idgnn.report.blocks import Block, reaches, within
 from idgnn.report.expectations import expectations, headline, noise_tolerance
@@ -21,7 +22,9 @@ def first(block) -> list[str]:
     return [cell.whole for cell in block.lines[0].cells]
 
 
-def of_rows(name: str, column: str, values: dict[str, tuple[float, ...]], protocol="text", metric="accuracy"):
+def of_rows(
+    name: str, column: str, values: dict[str, tuple[float, ...]], protocol: Protocol = "text", metric="accuracy"
+):
     records = {}
     for row, each in values.items():
         for spec, value in zip(runs(name)[protocol, row, column], each, strict=False):

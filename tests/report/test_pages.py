@@ -1,13 +1,16 @@
 """Terminal, Markdown, LaTeX and HTML show the same numbers, whole and safe."""
 
 import re
+from collections import Counter
 from html.parser import HTMLParser
+
+import pytest
 
 from idgnn.report.pages import escape_latex, latex, markdown, page
 from idgnn.report.report import Report
 from idgnn.report.results import fill, runs_of
 from idgnn.report.terminal import plain
-from tests.report.made import AS_PUBLISHED, COLUMN, TABLE2, record, records_of, runs
+from tests.report.made import AS_PUBLISHED, COLUMN, TABLE2, filled, record, records_of, runs
 
 EVIL = "<script>alert('x')</script> & \"quoted\" | _x_"
 VOID = {"meta", "input", "br"}
@@ -120,8 +123,14 @@ def test_the_terminal_shows_missing_failed_and_partial_cells():
     assert all(len(line) <= 80 for line in plain(report({}), width=80).splitlines())
 
 
-def test_a_narrow_terminal_truncates_no_number():
-    assert "…" not in plain(report(), width=80)
+@pytest.mark.parametrize("width", [50, 80])
+def test_a_narrow_terminal_cuts_no_number(width: int):
+    table = filled("table2", {})  # the published numbers, in four columns for nodes and for pairs
+    text = plain(Report((table,)), width)
+    numbers = Counter(cell.number.replace(" ", "") for cell in table.cells.values() if cell.mean is not None)
+    assert len(numbers) > 50
+    assert all(len(re.findall(rf"\b{number}\b", text)) == count for number, count in numbers.items())
+    assert "…" not in text and max(map(len, text.splitlines())) <= width
 
 
 def test_reports_of_quick_runs_say_so_in_their_title():

@@ -156,6 +156,8 @@ def test_the_command_says_what_it_chose_and_why(tmp_path, monkeypatch, capsys):
             ["--colors", "2", "--second", "all", "--task", "link-prediction"],
             "--second has no effect without --colors 2 and",
         ),
+        (["--second", "all", "--task", "node-clustering"], "second='all' has no effect on a single color"),
+        (["--pool", "sum", "--task", "node-clustering"], "--pool has no effect without --colors 2"),  # as by default
         (["--heads", "2", "--task", "node-clustering"], "--heads has no effect without --conv gat"),
         (["--bins", "3", "--task", "link-prediction"], "--bins has no effect without a clustering task"),
         (["--metric", "mrr", "--task", "node-clustering"], "metric is 'mrr', but node-clustering is measured by"),

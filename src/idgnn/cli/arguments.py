@@ -42,12 +42,16 @@ Tables = Annotated[
 Output = Annotated[Path, tyro.conf.arg(metavar="FILE", aliases=["-o"])]
 
 
-def changed(given: Any, *, without: tuple[str, ...] = (), written: Collection[str] = ()) -> list[str]:
-    """The options among the fields of a dataclass that are not at their defaults, except some: `--window-years`.
+def changed(
+    given: Any, *, only: Collection[str] = (), without: Collection[str] = (), written: Collection[str] = ()
+) -> list[str]:
+    """The options among the fields of a dataclass that were given: `--window-years`.
 
-    Those that were `written` on the command line count with any value.
+    Those are options that are not at their defaults, and those that were `written` on the command line with any value.
+    `only` and `without` name the fields that are looked at; all unless given.
     """
-    names = {f"--{each.name.replace('_', '-')}": each for each in fields(given) if each.name not in without}
+    looked_at = (each for each in fields(given) if each.name not in without and (not only or each.name in only))
+    names = {f"--{each.name.replace('_', '-')}": each for each in looked_at}
     return [name for name, each in names.items() if name in written or getattr(given, each.name) != default_of(each)]
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from idgnn.cli.tables import LAYERS_WITH_TABLES, TableOptions
+from idgnn.cli.tables import TableOptions
 from idgnn.graphs.sources import FileSource
 from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.run_settings import RunSettings
@@ -50,7 +50,7 @@ def _changes(settings: RunSettings) -> Iterator[str]:
 
 def table_changes(settings: RelationalSettings, tables: TableOptions) -> Iterator[str]:
     """The same of a run on tables, under the names of the options."""
-    default = replace(type(settings)(), num_layers=LAYERS_WITH_TABLES, identity=settings.identity, seed=settings.seed)
+    default = replace(type(settings)(), identity=settings.identity, seed=settings.seed)
     options = {"num_layers": "layers", "hidden_channels": "width", "select": "keep"}
     for name, value in asdict(settings).items():
         if value != getattr(default, name):

@@ -46,9 +46,6 @@ class TableFiles:
         return self.tables / SCHEMA_FILE if self.schema is None else self.schema
 
 
-LAYERS_WITH_TABLES = 4  # unless given
-
-
 @dataclass(frozen=True)
 class TableOptions(TableFiles):
     """A folder of tables with keys and times, in place of graphs, and how it is trained on."""

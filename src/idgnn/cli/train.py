@@ -12,7 +12,7 @@ import tyro
 from idgnn.choices import RelationalKind, TaskName
 from idgnn.cli.arguments import Name, OwnFiles, changed, check_no_graphs, check_unused
 from idgnn.cli.run_names import new_folder, table_changes, unique_folder
-from idgnn.cli.tables import LAYERS_WITH_TABLES, TableOptions
+from idgnn.cli.tables import TableOptions
 from idgnn.cli.train_options import LoopOptions, NetworkOptions
 from idgnn.cli.unused_options import unused_options
 from idgnn.graphs.sources import FileSource, Selection
@@ -124,7 +124,7 @@ class Train:
         settings = RunSettings(
             data, task, self.model.settings(), self.training.settings(), self.selection, self.seeds[0]
         )
-        if unused := unused_options(settings, identity_given=self.model.identity is not None):
+        if unused := unused_options(settings, self.written, self.model.identity is not None):
             raise ValueError(unused[0])
         return settings
 
@@ -144,7 +144,7 @@ class Train:
             free = (f"--{name.replace('_', '-')}" for name in names if name not in fixed)
             print(f"Your own choice: {', '.join(free)}.", flush=True)
         settings = replace(settings, model=chosen.model, training=chosen.training)
-        for sentence in unused_options(settings):
+        for sentence in unused_options(settings, self.written):
             warnings.warn(sentence, stacklevel=2)
         return settings
 
@@ -195,8 +195,8 @@ class Train:
             RelationalSettings(
                 identity=model.identity or ModelSettings.identity,
                 color=model.color,
-                num_layers=model.layers or LAYERS_WITH_TABLES,
-                hidden_channels=model.width or 64,
+                num_layers=model.layers or RelationalSettings.num_layers,
+                hidden_channels=model.width or RelationalSettings.hidden_channels,
                 dropout=model.dropout,
                 window_years=self.table_files.window_years,
                 seed=seed,

@@ -17,8 +17,8 @@ from torch_geometric.nn import global_add_pool
 from idgnn.choices import Level
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.cone import ball
-from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.queries import Queries
+from idgnn.identity.unreached import UnreachedColorWarning
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.prepared import Prepared
 from idgnn.tasks.problem import Problem

@@ -86,7 +86,7 @@ def pair_budget(settings: ModelSettings, in_channels: int, num_outputs: int) -> 
     :func:`idgnn.models.predictor.make_predictor` matches the same number.
     """
     layers = settings.num_layers("pair")
-    gcn = replace(settings, conv="gcn", identity="none", colors=1, width=settings.budget, layers=layers)
+    gcn = replace(settings.plain_gcn(), width=settings.budget, layers=layers)
     with torch.device("meta"):
         return num_parameters(make_predictor(gcn, "node", in_channels, num_outputs, None))
 

@@ -74,6 +74,8 @@ def _keep_sizes(batch: Any, data: Any) -> None:
     query_graph = batch.batch[batch.query_row]
     batch.ptr = row_ptr
     batch.num_layers = torch.full((size,), batch.num_layers)
+    if "pooled_by" in batch:
+        batch.pooled_by = [batch.pooled_by] * size
     batch._store._num_nodes = row_ptr.diff().tolist()
     batch._num_graphs = size
     if not hasattr(data, "_slice_dict") or not bool((query_graph.diff() >= 0).all()):
@@ -90,6 +92,8 @@ def _keep_sizes(batch: Any, data: Any) -> None:
     if "pooled_into" in batch:
         slices["pooled_into"] = slices["query_row"]
         grows["pooled_into"] = pointers(batch.query_batch, size).cpu()[:-1]
+    if "pooled_by" in batch:
+        slices["pooled_by"], grows["pooled_by"] = torch.arange(size + 1), None
     grows |= dict.fromkeys((*(key for key in ROW_KEYS if key in batch), *EDGE_KEYS, "num_layers"), none)
     pointing = "edge_index", "plain_row", "query_row", "before"
     grows |= dict.fromkeys((key for key in pointing if key in batch), row[:-1])

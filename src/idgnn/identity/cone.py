@@ -16,7 +16,6 @@ from its end of lower degree: for a star of n nodes that is about n look-ups in 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,21 +35,6 @@ from idgnn.identity.queries import Queries
 
 # Neighbors looked at in one go: 2^21 of them take about a hundred MB of index tensors while a part is worked on.
 CHUNK = 2**21
-
-
-class UnreachedColorWarning(UserWarning):
-    """Some queries read a node that the color cannot reach in K rounds; they are answered by the plain GNN."""
-
-
-def warn_unreached(number: int, total: int, num_layers: int, stacklevel: int) -> None:
-    """Warns of queries that no color reaches, if there are any."""
-    if number:
-        warnings.warn(
-            f"{number} of {total} queries read a node that lies more than {num_layers} steps from the colored one: no "
-            "color arrives there, and the answer is the plain GNN's. Use more layers to tell such pairs apart.",
-            UnreachedColorWarning,
-            stacklevel=stacklevel + 1,
-        )
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,11 @@ from torch_geometric.data import Batch, Data, HeteroData
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.batching import carry_attributes, regroup
 from idgnn.identity.checks import check_graph, check_num_layers, edges_of
-from idgnn.identity.cone import CHUNK, Cone, UnreachedColorWarning, warn_unreached
+from idgnn.identity.cone import CHUNK, Cone
 from idgnn.identity.cost import check_identity_graph_fits
 from idgnn.identity.queries import Queries, as_queries
 from idgnn.identity.two_colors import all_rows
+from idgnn.identity.unreached import UnreachedColorWarning, warn_unreached
 
 if TYPE_CHECKING:
     from idgnn.identity.hetero.graph import HeteroIdentityGraph
@@ -46,7 +47,7 @@ class IdentityGraph(Data):
     * `plain_row` `[nodes]` and `plain_edge` `[original edges]`: the rows and edges that are the original graph itself;
     * `query_row` `[queries]`: the row that answers each query;
     * `pooled_into` `[queries]`: if :class:`ToIdentityGraph` has listed second nodes, the node or pair, counted from 0,
-      whose embedding is a pool over the answers of these queries.
+      whose embedding is a pool over the answers of these queries, and `pooled_by`, the options that it was told.
 
     Every other attribute of the original graph (`y`, masks, ...) is carried over as it is.
     """
@@ -62,6 +63,7 @@ class IdentityGraph(Data):
         plain_edge: Tensor
         query_row: Tensor
         pooled_into: Tensor
+        pooled_by: str | list[str]  # in a batch, of each graph
         num_nodes: int
         num_layers: int | Tensor
         batch: Tensor
@@ -152,7 +154,12 @@ def identity_graph(
 
 
 def identity_graph_of(
-    data: Data, num_layers: int, asked: Queries, warn: bool = True, pooled_into: Tensor | None = None
+    data: Data,
+    num_layers: int,
+    asked: Queries,
+    warn: bool = True,
+    pooled_into: Tensor | None = None,
+    pooled_by: str | None = None,
 ) -> IdentityGraph:
     """:func:`identity_graph` of a graph that was checked; `warn` says whether to warn of queries no color reaches."""
     edge_index = edges_of(data)
@@ -174,6 +181,8 @@ def identity_graph_of(
     graph.query_row = _answers(asked, cone, warn)
     if pooled_into is not None:
         graph.pooled_into = pooled_into
+    if pooled_by is not None:
+        graph.pooled_by = pooled_by
     graph.num_layers = num_layers
     carry_attributes(data, graph)
     return regroup(graph, data) if isinstance(data, Batch) else graph
@@ -213,5 +222,5 @@ def _answers(asked: Queries, cone: Cone, warn: bool) -> Tensor:
     """The row of each query; where the color is too far away to be seen, that is the plain row."""
     position, there = cone.find(asked)
     if warn:
-        warn_unreached(int((~there).sum()), there.numel(), cone.num_layers, stacklevel=4)
+        warn_unreached(int((~there).sum()), there.numel(), cone.num_layers)
     return torch.where(there, position + cone.num_nodes, asked.node)

@@ -13,7 +13,7 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from idgnn.choices import SecondNodesName
+from idgnn.choices import SecondNodesName, TwoColorOptions
 from idgnn.identity.adjacency import Adjacency, IndexedGraph, group_edges, groups, spread
 from idgnn.identity.checks import check_pairs, check_whole
 from idgnn.identity.cone import ball
@@ -46,13 +46,13 @@ class Reading:
 class SecondNodes:
     """How nodes and pairs are read with two colors."""
 
-    second: SecondNodesName = "neighbors"
+    second: SecondNodesName = TwoColorOptions.second
     """The second nodes of a node: its neighbors, a ball around it, or all nodes that it is connected with."""
-    radius: int = 2
+    radius: int = TwoColorOptions.radius
     """The radius of the ball."""
-    with_self: bool = False
+    with_self: bool = TwoColorOptions.with_self
     """Whether the node is read under the first color alone besides."""
-    directed: bool = False
+    directed: bool = TwoColorOptions.directed
     """Whether (u, v) and (v, u) are different pairs."""
 
     def __post_init__(self) -> None:
@@ -62,11 +62,20 @@ class SecondNodes:
         check_whole(self.radius, "radius", "the steps from a node to its second nodes")
 
     @property
-    def options(self) -> str:
-        """The options that differ from the defaults or always matter, as they are written in a call."""
+    def node_options(self) -> str:
+        """The options that matter for nodes, as they are written in a call."""
         radius = f", radius={self.radius}" if self.second == "ball" else ""
-        flags = "".join(f", {name}=True" for name in ("with_self", "directed") if getattr(self, name))
-        return f"second={self.second!r}{radius}{flags}"
+        return f"second={self.second!r}{radius}{', with_self=True' * self.with_self}"
+
+    @property
+    def pair_options(self) -> str:
+        """The options that matter for pairs."""
+        return f"directed={self.directed}"
+
+    @property
+    def options(self) -> str:
+        """The options that differ from the defaults or always matter."""
+        return self.node_options + f", {self.pair_options}" * self.directed
 
     def read(self, graph: IndexedGraph, queries: Tensor | None) -> Reading:
         """The triples that answer all nodes (`None`), nodes `[num_queries]`, pairs `[2, num_queries]`, or triples."""

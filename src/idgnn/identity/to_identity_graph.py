@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.transforms import BaseTransform
 
-from idgnn.choices import SecondNodesName, check_num_colors
+from idgnn.choices import SecondNodesName, TwoColorOptions, check_num_colors
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.checks import check_graph, check_num_layers, edges_of
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph, identity_graph_of
@@ -45,14 +45,15 @@ class ToIdentityGraph(BaseTransform):
         queries: str | None = None,
         *,
         colors: int = 1,
-        second: SecondNodesName = "neighbors",
-        radius: int = 2,
-        with_self: bool = False,
-        directed: bool = False,
+        second: SecondNodesName = TwoColorOptions.second,
+        radius: int = TwoColorOptions.radius,
+        with_self: bool = TwoColorOptions.with_self,
+        directed: bool = TwoColorOptions.directed,
     ) -> None:
         check_num_layers(num_layers)
         check_num_colors(colors)
         second_nodes = SecondNodes(second, radius, with_self, directed)
+        TwoColorOptions(second, radius, with_self=with_self, directed=directed).check_used(colors)
         self.num_layers = num_layers
         self.queries = queries
         self.second_nodes = second_nodes if colors == 2 else None
@@ -89,4 +90,5 @@ def _with_second_nodes(data: Data, num_layers: int, queries: Tensor | None, seco
     indexed = IndexedGraph(edges_of(data), check_graph(data))
     reading = second.read(indexed, queries)
     # Second nodes that are too far away are no mistake of the user.
-    return identity_graph_of(data, num_layers, reading.queries, warn=False, pooled_into=reading.owner)
+    told = second.pair_options if queries is not None and queries.dim() == 2 else second.node_options
+    return identity_graph_of(data, num_layers, reading.queries, False, reading.owner, told)

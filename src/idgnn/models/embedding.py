@@ -17,12 +17,13 @@ from torch_geometric.data import Data
 
 from idgnn.identity.adjacency import IndexedGraph, pointers
 from idgnn.identity.checks import check_graph
-from idgnn.identity.cone import cut, row_bounds, warn_unreached
+from idgnn.identity.cone import cut, row_bounds
 from idgnn.identity.cost import TooLargeError, readable
 from idgnn.identity.cycle_features import computed_scale, cycle_features
 from idgnn.identity.queries import Queries, as_queries, as_tensor, is_triples
 from idgnn.identity.second_nodes import Reading
 from idgnn.identity.two_color_counts import count_rows, two_color_bounds
+from idgnn.identity.unreached import warn_unreached
 from idgnn.models.chunk_shares import WHOLE, Share
 from idgnn.models.chunk_threads import in_threads
 from idgnn.models.embedding_memory import Budget, as_bytes
@@ -119,7 +120,7 @@ def embed_by_chunks(
             finished(positions, values.cpu()[number], last)
             unreached += missed
     if share.size == 1:
-        warn_unreached(unreached, size, model.num_layers or 1, stacklevel=3)
+        warn_unreached(unreached, size, model.num_layers or 1)
 
 
 def distinct_roots(model: AnyEncoder, roots: Tensor | None, queries: Queries, num_nodes: int) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,7 @@ from typing import Any, get_args, overload
 from torch import nn
 from torch_geometric.nn import HANConv, HeteroConv, HGTConv, MessagePassing
 
-from idgnn.choices import Color, Pool, SecondNodesName, check_num_colors, check_pool
+from idgnn.choices import Color, Pool, SecondNodesName, TwoColorOptions, check_num_colors, check_pool
 from idgnn.identity.second_nodes import SecondNodes
 from idgnn.models.hetero.identity_aware import HeteroIdentityAwareModel, takes_types
 from idgnn.models.identity_aware_layer import IdentityAwareLayer
@@ -29,11 +29,11 @@ def identity_aware(
     *,
     color: Color = "message",
     colors: int = 1,
-    second: SecondNodesName = "neighbors",
-    radius: int = 2,
-    pool: Pool = "sum",
-    with_self: bool = False,
-    directed: bool = False,
+    second: SecondNodesName = TwoColorOptions.second,
+    radius: int = TwoColorOptions.radius,
+    pool: Pool = TwoColorOptions.pool,
+    with_self: bool = TwoColorOptions.with_self,
+    directed: bool = TwoColorOptions.directed,
     per_node: Iterable[str] = (),
     per_edge: Iterable[str] = (),
     shared: Iterable[str] = (),
@@ -43,11 +43,11 @@ def identity_aware(
     *,
     color: Color = "message",
     colors: int = 1,
-    second: SecondNodesName = "neighbors",
-    radius: int = 2,
-    pool: Pool = "sum",
-    with_self: bool = False,
-    directed: bool = False,
+    second: SecondNodesName = TwoColorOptions.second,
+    radius: int = TwoColorOptions.radius,
+    pool: Pool = TwoColorOptions.pool,
+    with_self: bool = TwoColorOptions.with_self,
+    directed: bool = TwoColorOptions.directed,
     per_node: Iterable[str] = (),
     per_edge: Iterable[str] = (),
     shared: Iterable[str] = (),
@@ -116,6 +116,7 @@ def identity_aware(
     check_num_colors(colors)
     check_pool(pool)
     second_nodes = SecondNodes(second, radius, with_self, directed)
+    TwoColorOptions(second, radius, pool, with_self, directed).check_used(colors)
     check_takeable(module)
     if takes_types(module):
         if any((tuple(per_node), tuple(per_edge), tuple(shared))):

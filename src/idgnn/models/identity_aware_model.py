@@ -25,7 +25,7 @@ from idgnn.layers.eager import eager
 from idgnn.models.inputs import Inputs, check_one_color, given
 from idgnn.models.planner import pooled
 from idgnn.models.pooling import pool_states
-from idgnn.models.prepared import Prepared
+from idgnn.models.prepared import Prepared, network_kind
 from idgnn.models.wrapping.arguments import ModelCall, rows_of
 from idgnn.models.wrapping.calls import Calls, ColoredRows, Context
 from idgnn.models.wrapping.color_map import ColorMap, source_channels
@@ -122,6 +122,12 @@ class IdentityAwareModel(Wrapped):
         return self._num_layers
 
     @property
+    def kind(self) -> str:
+        """What is prepared for it in its last call."""
+        colors = 1 if self.second_nodes is None else 2
+        return network_kind(self._num_layers or 1, type(self.module).__name__, "full", colors)
+
+    @property
     def dtype(self) -> torch.dtype:
         """The precision of the weights."""
         weights = (parameter for parameter in self.parameters() if parameter.is_floating_point())
@@ -149,11 +155,11 @@ class IdentityAwareModel(Wrapped):
         if self.second_nodes is None:
             check_one_color(queries)
             rows = RowGraph.of(identity_graph(data, self._num_layers or 1, queries))
-            return Prepared(inputs.x, edge_weight, edge_attr, rows, None)
+            return Prepared(inputs.x, edge_weight, edge_attr, rows, None, kind=self.kind)
         reading = self.second_nodes.read(IndexedGraph(inputs.edge_index, inputs.num_nodes), queries)
         graph = identity_graph_of(data, self._num_layers or 1, reading.queries, warn=False)
         rows, pool = pooled(RowGraph.of(graph), reading.owner, reading.num_answers)
-        return Prepared(inputs.x, edge_weight, edge_attr, rows, None, pool=pool)
+        return Prepared(inputs.x, edge_weight, edge_attr, rows, None, pool=pool, kind=self.kind)
 
     def run(self, ready: Prepared) -> Tensor:
         """As :meth:`idgnn.IDGNN.run`: embeds what :meth:`prepare`, or a :class:`idgnn.RootLoader`, made ready."""

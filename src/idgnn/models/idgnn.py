@@ -300,7 +300,9 @@ class IDGNN(Network):
         read = None
         if self.identity != "full" and queries is not None:
             read = as_queries(queries, inputs.num_nodes, inputs.x.device)
-        return Prepared(self._with_counts(inputs, counts), weight, inputs.edge_attr, plan, read, pool=pool)
+        return Prepared(
+            self._with_counts(inputs, counts), weight, inputs.edge_attr, plan, read, pool=pool, kind=self.kind
+        )
 
     def check_layers(self, inputs: Inputs) -> None:
         """Refuses edge inputs that the layers cannot take, and layers that an identity graph is not exact for."""

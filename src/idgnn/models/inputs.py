@@ -85,7 +85,7 @@ def check_identity_graph(graph: Any) -> None:
 
 
 def check_prebuilt(graph: IdentityGraph, num_layers: int, second: SecondNodes | None) -> None:
-    """Refuses an identity graph that was built for fewer rounds, or for another number of colors, than a model has."""
+    """Refuses an identity graph built for fewer rounds, other colors or other second nodes than a model has."""
     two = graph.colored.dtype != torch.bool
     if two and second is None:
         raise ValueError(
@@ -97,6 +97,15 @@ def check_prebuilt(graph: IdentityGraph, num_layers: int, second: SecondNodes | 
             "the identity graph has one color, but the model has two. Make the model with colors=1, or build the graph "
             f"with ToIdentityGraph({num_layers}, colors=2, {second.options})."
         )
+    told = graph.pooled_by if second is not None and "pooled_by" in graph else []
+    for each in {told} if isinstance(told, str) else set(told):  # a batch holds one for each of its graphs
+        assert second is not None
+        expected = second.pair_options if each.startswith("directed") else second.node_options
+        if each != expected:
+            raise ValueError(
+                f"the identity graph was built with {each}, but the model has {expected}. Build it with "
+                f"ToIdentityGraph({num_layers}, colors=2, {second.options})."
+            )
     built_for = int(torch.as_tensor(graph.num_layers).min())  # a batch holds one number for each of its graphs
     if built_for < num_layers:
         raise ValueError(

@@ -64,7 +64,7 @@ class LargeGraph:
     def _set_up(self, model: AnyEncoder, inputs: Inputs, roots: Tensor | None) -> None:
         operator, edge_index, self.num_nodes = model.operator, inputs.edge_index, inputs.num_nodes
         self.num_layers, self.identity, self.second = model.num_layers or 1, model.identity, model.second_nodes
-        self.named = operator is not None
+        self.named, self.kind = operator is not None, model.kind
         self.edge_index, self.edge_attr, self.weight = edge_index, inputs.edge_attr, inputs.edge_weight
         self.self_loops, self.sums, self.by_source = False, False, True
         self.blocks: TakesBlocks | None = None
@@ -125,7 +125,9 @@ class LargeGraph:
             if edges is not None:
                 weight = None if weight is None else weight.index_select(0, edges)
                 edge_attr = None if edge_attr is None else edge_attr.index_select(0, edges)
-        return Prepared(self.x.index_select(0, nodes), weight, edge_attr, replace(schedule, node=place), read)
+        return Prepared(
+            self.x.index_select(0, nodes), weight, edge_attr, replace(schedule, node=place), read, kind=self.kind
+        )
 
     def prepare_rows(self, asked: Queries) -> tuple[Prepared, int]:
         """For layers that are not ours: a graph of rows, and how many queries no color reaches.
@@ -135,7 +137,7 @@ class LargeGraph:
         """
         if self.identity != "full":
             rows = RowGraph.of_nodes(self.edge_index, self.num_nodes)
-            return Prepared(self.x, self.weight, self.edge_attr, rows, asked), 0
+            return Prepared(self.x, self.weight, self.edge_attr, rows, asked, kind=self.kind), 0
         near = neighborhood(self.graph.into, asked.node, self.num_layers + 1)
         local, size = near.edge_index, near.node.numel()
         answer, color = near.number(asked.node), near.number(asked.color)
@@ -149,7 +151,7 @@ class LargeGraph:
         weight = None if self.weight is None else self.weight.index_select(0, near.edge)
         edge_attr = None if self.edge_attr is None else self.edge_attr.index_select(0, near.edge)
         x, rows = self.x.index_select(0, near.node), replace(rows, query_row=answer)
-        return Prepared(x, weight, edge_attr, rows, None), int((answer < size).sum())
+        return Prepared(x, weight, edge_attr, rows, None, kind=self.kind), int((answer < size).sum())
 
     def _schedule(
         self, graph: IndexedGraph, asked: Queries, table: ConeTable | None
@@ -189,7 +191,7 @@ class LargeGraph:
                 weight
             )  # self-loops all stay
         edge_attr = None if self.edge_attr is None else self.edge_attr.index_select(0, near.edge)
-        return Prepared(self.x.index_select(0, near.node), weight, edge_attr, schedule, places)
+        return Prepared(self.x.index_select(0, near.node), weight, edge_attr, schedule, places, kind=self.kind)
 
 
 def check_fanout(fanout: Sequence[int], num_layers: int) -> None:

@@ -10,7 +10,7 @@ from torch.nn.functional import dropout as drop
 from torch.nn.functional import normalize as l2_normalize
 from torch_geometric.nn import BatchNorm
 
-from idgnn.choices import EdgeInput, Identity, Pool, check_num_colors, check_pool
+from idgnn.choices import EdgeInput, Identity, Pool, TwoColorOptions, check_num_colors, check_pool
 from idgnn.identity.checks import check_num_layers, check_whole
 from idgnn.identity.cycle_features import check_scale
 from idgnn.identity.row_graph import RowGraph
@@ -22,7 +22,7 @@ from idgnn.layers.operator import Operator
 from idgnn.models.count_scale import CountScale
 from idgnn.models.encoder_layers import make_layer
 from idgnn.models.pooling import pool_states
-from idgnn.models.prepared import Prepared
+from idgnn.models.prepared import Prepared, network_kind
 from idgnn.models.saving import Saved
 from idgnn.models.settings import EncoderConfig, check_dropout
 from idgnn.models.wrapping.wrapped import Wrapped, takes
@@ -41,6 +41,7 @@ class Network(Saved):
         self.in_channels, self.out_channels = config.in_channels, config.out_channels
         self.num_layers, self.identity, self.colors = config.num_layers, config.identity, config.colors
         self.normalize, self.dropout, self.residual = config.normalize, config.dropout, config.residual
+        self.kind = network_kind(config.num_layers, _layer_name(config), config.identity, config.colors)
         self.pool: Pool = config.pool
         second = SecondNodes(config.second, config.radius, config.with_self, config.directed)  # which checks them
         self.second_nodes = second if config.colors == 2 else None
@@ -95,6 +96,11 @@ class Network(Saved):
             raise ValueError(
                 f"run was given a {type(ready).__name__}, expected what prepare returns; of a batch of RootLoader that "
                 "is batch.ready."
+            )
+        if ready.kind != self.kind:
+            raise ValueError(
+                f"run was given what was prepared for {ready.kind}, but the model has {self.kind}. Prepare it with "
+                "the model that runs it: model.run(model.prepare(x, edge_index))."
             )
         if isinstance(ready.plan, Schedule):
             h, answer, in_order = self._run_schedule(ready, ready.plan), ready.plan.answer, ready.plan.answers_in_order
@@ -165,12 +171,21 @@ class Network(Saved):
         return h
 
 
+def _layer_name(config: EncoderConfig) -> str:
+    if callable(config.conv):
+        return getattr(config.conv, "__name__", type(config.conv).__name__)
+    return f"sage ({config.aggr})" if config.conv == "sage" else config.conv  # which of them sums makes a difference
+
+
 def _check(config: EncoderConfig) -> None:
     """Refuses options that do not fit."""
     if config.identity not in get_args(Identity):
         raise ValueError(f"identity is {config.identity!r}, expected one of {', '.join(get_args(Identity))}.")
     check_num_colors(config.colors, config.identity)
     check_pool(config.pool)
+    TwoColorOptions(config.second, config.radius, config.pool, config.with_self, config.directed).check_used(
+        config.colors
+    )
     check_num_layers(config.num_layers)
     check_scale(config.cycle_scale)
     check_dropout(config.dropout)

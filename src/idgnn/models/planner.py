@@ -10,7 +10,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from idgnn.identity.adjacency import IndexedGraph, distinct
-from idgnn.identity.cone import warn_unreached
 from idgnn.identity.cost import check_schedule_fits
 from idgnn.identity.ego import ego_networks_of
 from idgnn.identity.identity_graph import IdentityGraph, identity_graph_of, num_answers
@@ -21,6 +20,7 @@ from idgnn.identity.schedule import Messages, Schedule, group_messages
 from idgnn.identity.schedule_builder import make_schedule
 from idgnn.identity.second_nodes import SecondNodes
 from idgnn.identity.two_colors import all_rows
+from idgnn.identity.unreached import warn_unreached
 from idgnn.layers.operator import Operator
 from idgnn.models.inputs import Inputs, check_prebuilt
 
@@ -129,7 +129,7 @@ class Planner:
         cone = all_rows(indexed, self.num_layers, asked)
         if warn:
             unreached = int((~cone.find(asked)[1]).sum())
-            warn_unreached(unreached, asked.node.numel(), self.num_layers, stacklevel=5)
+            warn_unreached(unreached, asked.node.numel(), self.num_layers)
         return make_schedule(indexed, asked, self.num_layers, exchange=exchange, cone=cone)
 
     def _of_identity_graph(

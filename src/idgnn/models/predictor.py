@@ -233,8 +233,7 @@ def make_predictor(
         raise ValueError("gine reads edge features, but the graphs have none. Use gin, or give them features.")
     width = settings.width
     if width is None:
-        plain = replace(settings, conv="gcn", identity="none", colors=1)
-        gcn = plain.encoder(level, in_channels, settings.budget, None, num_embeddings=num_embeddings)
+        gcn = settings.plain_gcn().encoder(level, in_channels, settings.budget, None, num_embeddings=num_embeddings)
         with torch.device("meta"):
             target = num_parameters(Predictor("node" if level == "pair" else level, num_outputs, gcn.as_dict()))
         step = settings.heads if settings.conv == "gat" else 1  # its heads share the width

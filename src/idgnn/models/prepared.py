@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
+from idgnn.choices import Identity
 from idgnn.identity.cut_schedule import StackedMessages, StackedSchedule
 from idgnn.identity.cutting import Cut, Cutter, Store, with_spare
 from idgnn.identity.padded_cut import PaddedCut
 from idgnn.identity.queries import Queries
 from idgnn.identity.schedule import Messages, Schedule
 from idgnn.models.planner import Plan
+
+
+def network_kind(num_layers: int, layer: str, identity: Identity, colors: int) -> str:
+    """What networks have in common that can run on what was prepared for one of them.
+
+    A text, which a compiled network compares without a look at any value; numbers it takes for sizes that may change.
+    """
+    rounds, two = f"{num_layers} round{'s' * (num_layers != 1)}", " and two colors" * (colors == 2)
+    return f"{rounds} of {layer} with identity={identity!r}{two}"
 
 
 @dataclass(frozen=True)
@@ -26,6 +36,7 @@ class Prepared:
     read: Queries | None
     pair_x: Tensor | None = None  # [queries, channels] features of the queries themselves
     pool: Messages | None = None  # with two colors: from the answers of the plan to the queries they are pooled into
+    kind: str = field(kw_only=True)  # of the network that it was prepared for
 
 
 class PreparedGraphs:
@@ -53,6 +64,7 @@ class PreparedGraphs:
                 "the network has layers of its own kind, and batches can be cut for the named layers alone (gcn, sage, "
                 "gat, gin, gine). Prepare every batch by itself."
             )
+        self.kind = prepared.kind
         self.cutter = Cutter(num_graphs)
         self.nodes = self.cutter.space(owner)
         self.schedule = StackedSchedule(prepared.plan, self.nodes, self.cutter)
@@ -109,7 +121,7 @@ class PreparedGraphs:
         x = cut.take(self.x, self.nodes)
         pair_x = None if self.pair_x is None else cut.take(self.pair_x, self.queries)
         pool = None if self.pool is None else self.pool.cut(cut)
-        return Prepared(x, self.weight, self.edge_attr, self.schedule.cut(cut), read, pair_x, pool)
+        return Prepared(x, self.weight, self.edge_attr, self.schedule.cut(cut), read, pair_x, pool, kind=self.kind)
 
 
 def _holds(kept: Tensor | None, values: Tensor | None) -> bool:

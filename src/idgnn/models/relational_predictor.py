@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import HeteroData
 
 from idgnn.choices import Color, Identity
-from idgnn.identity.cone import UnreachedColorWarning
+from idgnn.identity.unreached import UnreachedColorWarning
 from idgnn.identity.walk_counts import walk_counts
 from idgnn.models.column_encoder import ColumnEncoder
 from idgnn.models.hetero.config import HeteroConfig

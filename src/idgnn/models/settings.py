@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from idgnn.choices import (
@@ -15,6 +15,7 @@ from idgnn.choices import (
     PairHeadName,
     Pool,
     SecondNodesName,
+    TwoColorOptions,
     check_choices,
     check_counts,
     check_num_colors,
@@ -33,13 +34,13 @@ class LayerOptions:
     """Second weights of the full version: for the messages of the colored node, or also for its own update."""
     colors: int = 1
     """Colored nodes of a query in the full version: the node that is read, or with 2 also a second node."""
-    second: SecondNodesName = "neighbors"
+    second: SecondNodesName = TwoColorOptions.second
     """Second nodes of a node if there are two colors: neighbors, a ball around it, or all that it is connected with."""
-    radius: int = 2
+    radius: int = TwoColorOptions.radius
     """Radius of that ball."""
-    pool: Pool = "sum"
+    pool: Pool = TwoColorOptions.pool
     """How the embeddings of a node are pooled over its second nodes, and those of a pair over its two ends."""
-    with_self: bool = False
+    with_self: bool = TwoColorOptions.with_self
     """Whether a node is also read under its own color alone beside those with second nodes."""
     aggr: Aggregation = "max"
     """Aggregation of sage."""
@@ -75,7 +76,7 @@ class EncoderConfig(LayerOptions):
     """Number of edge features of gine."""
     num_embeddings: int | None = None
     """Number of nodes with learned vectors: the only feature of a node is its number."""
-    directed: bool = False
+    directed: bool = TwoColorOptions.directed
     """Whether two colors tell the pair (u, v) from (v, u)."""
 
     def as_dict(self) -> dict[str, Any]:
@@ -104,10 +105,24 @@ class ModelSettings(LayerOptions):
         names = ("layers", "width", "budget", "heads", "cycle_length", "radius")
         check_counts(self, tuple(name for name in names if getattr(self, name) is not None))
         check_num_colors(self.colors, self.identity)
+        TwoColorOptions(self.second, self.radius, self.pool, self.with_self).check_used(self.colors)
 
     def num_layers(self, level: Level) -> int:
         """Rounds of message passing for a task of this level, as the paper has them."""
         return self.layers if self.layers is not None else 5 if level == "pair" else EncoderConfig.num_layers
+
+    def plain_gcn(self) -> ModelSettings:
+        """The plain GCN that a budget is counted with."""
+        return replace(
+            self,
+            conv="gcn",
+            identity="none",
+            colors=1,
+            second=TwoColorOptions.second,
+            radius=TwoColorOptions.radius,
+            pool=TwoColorOptions.pool,
+            with_self=TwoColorOptions.with_self,
+        )
 
     def encoder(
         self,

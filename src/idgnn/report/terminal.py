@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from io import StringIO
 
 from rich.console import Console
-from rich.table import Table as Grid
 from rich.text import Text
 
 from idgnn.experiments.table import Column
@@ -15,6 +14,7 @@ from idgnn.report.cells import RULE, Cell, Status
 from idgnn.report.ratios import ratios
 from idgnn.report.report import Report
 from idgnn.report.results import ResultTable
+from idgnn.report.wide import Wide
 
 _STYLE: dict[Status, str] = {
     "better": "blue", "worse": "yellow", "missing": "dim", "failed": "red", "published": "dim"
@@ -23,13 +23,14 @@ _VERDICT_STYLE: dict[Verdict, str] = {"holds": "green", "does not hold": "red", 
 
 
 def show(report: Report, console: Console) -> None:
-    """Prints all tables, one part for each task so that 80 characters are enough, and then the summary."""
+    """Prints all tables, one part for each task, or several where the terminal is narrow, and then the summary."""
     for table in report.tables:
         console.rule(table.title)
         if table.table.note:
             console.print(table.table.note, highlight=False)
         for group, columns in table.groups():
-            console.print(_numbers(table, group, columns))
+            for part in _numbers(table, group, columns).parts(console.width):
+                console.print(part)
         beside = ratios(table)
         if beside:
             _block(beside, console)
@@ -45,15 +46,18 @@ def show(report: Report, console: Console) -> None:
 
 def _block(block: Block, console: Console) -> None:
     heads = (f"{head.group}\n{head.title}" if head.group else head.title for head in block.heads)
-    grid = Grid(block.corner, *heads, title=block.title, title_justify="left")
-    for group, lines in block.line_groups():
-        grid.add_section()
-        if group:
-            grid.add_row(Text(group, style="bold"))
-        for line in lines:
-            grid.add_row(line.name, *map(_shown, line.cells))
-    console.print(grid)
+    sections = [
+        [*_title(group), *([Text(line.name), *map(_shown, line.cells)] for line in lines)]
+        for group, lines in block.line_groups()
+    ]
+    for part in Wide(block.title, [block.corner, *heads], 1, sections, framed=True).parts(console.width):
+        console.print(part)
     console.print(block.caption, highlight=False, style="dim")
+
+
+def _title(group: str) -> list[list[Text]]:
+    """The row above the rows of a group."""
+    return [[Text(group, style="bold")]] if group else []
 
 
 def _shown(cell: Shown) -> Text:
@@ -62,21 +66,16 @@ def _shown(cell: Shown) -> Text:
     return Text(cell.whole, style=_VERDICT_STYLE[cell.check.verdict])
 
 
-def _numbers(table: ResultTable, group: str, columns: Sequence[Column]) -> Grid:
-    # 80 characters are few: no frame.
-    grid = Grid("", "", title=group or None, title_justify="left", show_edge=False, pad_edge=False)
-    for column in columns:
-        # A truncated number would be another number, and a folded one is hard to read: 0.985±0.012.
-        grid.add_column(column.title, overflow="fold", min_width=11)
+def _numbers(table: ResultTable, group: str, columns: Sequence[Column]) -> Wide:
+    sections = []
     for family, rows in table.families(columns):
-        grid.add_section()
-        if family:
-            grid.add_row(Text(family, style="bold"))
+        section = _title(family)
         for row in rows:
             for place, source in enumerate(table.sources(row, columns)):
                 cells = [_cell(table.cell(source, row.name, each), table.mark(source, row, each)) for each in columns]
-                grid.add_row("" if place else row.title, Text(source, style="dim"), *cells)
-    return grid
+                section.append([Text("" if place else row.title), Text(source, style="dim"), *cells])
+        sections.append(section)
+    return Wide(group, ["", "", *(column.title for column in columns)], 2, sections)
 
 
 def _cell(cell: Cell | None, mark: str) -> Text:

@@ -15,9 +15,9 @@ from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.sources import FileSource, Selection
 from idgnn.identity.adjacency import IndexedGraph
 from idgnn.identity.cost import EDGE_BYTES, ROW_BYTES, WORKING, cost_on, free_memory
-from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.queries import as_queries
 from idgnn.identity.second_nodes import SecondNodes
+from idgnn.identity.unreached import UnreachedColorWarning
 from idgnn.models.predictor import Predictor, make_predictor
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.problem import Problem, make_problem

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from idgnn.identity.cost import TooLargeError
-from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.schedule import Schedule
+from idgnn.identity.unreached import UnreachedColorWarning
 from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.models.prepared import Prepared, PreparedGraphs
 from idgnn.tasks.query_set import QuerySet

@@ -34,7 +34,8 @@ class RelationalSettings:
     identity: Identity = "full"
     color: Color = HeteroConfig.color
     """What has second weights in `"full"`: messages of the colored entity, or also its own update."""
-    num_layers: int = 2
+    num_layers: int = 4
+    """Rounds of message passing; items are often three steps away: drivers -> results -> races -> circuits."""
     hidden_channels: int = 64
     dropout: float = 0.0
     window_years: float | None = None

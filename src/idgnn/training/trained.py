@@ -17,8 +17,8 @@ from idgnn.choices import Level
 from idgnn.graphs.files.read import read_files
 from idgnn.graphs.schema import Schema
 from idgnn.graphs.sources import FileSource
-from idgnn.identity.identity_graph import UnreachedColorWarning
 from idgnn.identity.queries import as_tensor
+from idgnn.identity.unreached import UnreachedColorWarning
 from idgnn.models.embedding import EmbeddingBar
 from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.models.predictor import Predictor, both_directions

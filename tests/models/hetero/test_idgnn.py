@@ -11,8 +11,8 @@ from torch import nn
 from torch_geometric.data import HeteroData
 
 from idgnn import HeteroConfig, HeteroIDGNN, PairHead, reachable, snapshot
-from idgnn.identity.cone import UnreachedColorWarning
 from idgnn.identity.cost import TooLargeError
+from idgnn.identity.unreached import UnreachedColorWarning
 from tests.models.hetero.races import ROOTS, races
 
 pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")

@@ -14,12 +14,13 @@ import torch
 from torch import Tensor
 
 from idgnn.identity.adjacency import IndexedGraph
-from idgnn.identity.cone import cut, warn_unreached
+from idgnn.identity.cone import cut
 from idgnn.identity.cost import TooLargeError, readable
 from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec
 from idgnn.identity.hetero.schedule import TypedSchedule, all_slots, typed_schedule
 from idgnn.identity.queries import Queries
 from idgnn.identity.schedule_builder import make_schedule
+from idgnn.identity.unreached import warn_unreached
 from idgnn.models.embedding import EmbeddingBar, evaluating
 from idgnn.models.embedding_memory import CPU_CHUNK, as_bytes
 from idgnn.models.hetero.index import HeteroIndex
@@ -86,7 +87,7 @@ def embed(
             out[chosen.cpu()] = values.cpu()
             unreached += missed
             bar.advance(chosen.numel())
-    warn_unreached(unreached, joined.node.numel(), model.num_layers, stacklevel=3)
+    warn_unreached(unreached, joined.node.numel(), model.num_layers)
     return out
 
 

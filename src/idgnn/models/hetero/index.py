@@ -11,7 +11,7 @@ from torch_geometric.data import HeteroData
 
 from idgnn.identity.adjacency import IndexedGraph, distinct
 from idgnn.identity.checks import check_dtype
-from idgnn.identity.cone import ChangedEdges, Cone, cones, join, warn_unreached
+from idgnn.identity.cone import ChangedEdges, Cone, cones, join
 from idgnn.identity.cost import check_room
 from idgnn.identity.cycle_features import cycle_features
 from idgnn.identity.hetero.edge_rounds import EdgeRoundSchedule, edge_round_schedule
@@ -23,6 +23,7 @@ from idgnn.identity.hetero.types import EdgeType, TypedGraph
 from idgnn.identity.queries import Queries
 from idgnn.identity.schedule import Schedule
 from idgnn.identity.schedule_builder import make_schedule, plain_schedule
+from idgnn.identity.unreached import warn_unreached
 
 if TYPE_CHECKING:
     from idgnn.models.hetero.idgnn import HeteroIDGNN
@@ -108,7 +109,7 @@ class HeteroIndex:
         joined, read = asked.joined(self.typed), None
         if self.identity == "full":
             cone, changed = self.rows(joined, asked.read)
-            warn_unreached(int((~cone.find(joined)[1]).sum()), joined.node.numel(), self.num_layers, stacklevel=4)
+            warn_unreached(int((~cone.find(joined)[1]).sum()), joined.node.numel(), self.num_layers)
             schedule = make_schedule(
                 self.graph,
                 joined,

@@ -15,11 +15,11 @@ from torch_geometric.data import HeteroData
 from torch_geometric.nn import HANConv
 
 from idgnn.identity.adjacency import IndexedGraph
-from idgnn.identity.cone import UnreachedColorWarning, warn_unreached
 from idgnn.identity.hetero.graph import TypedRows, typed_queries
 from idgnn.identity.hetero.queries import TypedQueries, TypedQuerySpec
 from idgnn.identity.hetero.types import EdgeType, Split, TypedGraph
 from idgnn.identity.neighborhood import neighborhood
+from idgnn.identity.unreached import UnreachedColorWarning, warn_unreached
 from idgnn.models.embedding import EmbeddingBar, evaluating
 from idgnn.models.embedding_memory import CPU_CHUNK, as_bytes
 from idgnn.models.hetero.embedding import query_chunks
@@ -150,7 +150,7 @@ def embed_wrapped(
             found.append(model.run(ready.to(device)).cpu())
             unreached += ready.unreached
             bar.advance(last - first)
-    warn_unreached(unreached, order.numel(), graph.num_layers, stacklevel=3)
+    warn_unreached(unreached, order.numel(), graph.num_layers)
     out = torch.cat(found)
     return torch.empty_like(out).index_copy(0, order, out)
 

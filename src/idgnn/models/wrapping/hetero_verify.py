@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 from idgnn.identity.adjacency import IndexedGraph
-from idgnn.identity.cone import UnreachedColorWarning, ball
+from idgnn.identity.cone import ball
 from idgnn.identity.hetero.graph import TypedRows
 from idgnn.identity.hetero.queries import TypedQueries
 from idgnn.identity.hetero.types import TypedGraph
+from idgnn.identity.unreached import UnreachedColorWarning
 from idgnn.models.wrapping.examine import close
 from idgnn.models.wrapping.hetero_arguments import HeteroCall, TypedPlan
 from idgnn.models.wrapping.hetero_trim import trimmed

@@ -19,7 +19,8 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torch_geometric.data import Data
 
-from idgnn.identity.identity_graph import IdentityGraph, UnreachedColorWarning, identity_graph
+from idgnn.identity.identity_graph import IdentityGraph, identity_graph
+from idgnn.identity.unreached import UnreachedColorWarning
 from idgnn.models.wrapping.arguments import ModelCall, rows_of
 from idgnn.models.wrapping.calls import ColoredRows, Context
 from idgnn.models.wrapping.color_map import ColorMap
