@@ -134,7 +134,8 @@ def test_padding_changes_nothing_in_networks_of_the_expressiveness_table(identit
         encoder = network(part, conv, identity, **options).settings["encoder"]
         return ExpressivePredictor(part.level, 3, encoder, copy=False).to(part.x.device, part.x.dtype).train()
 
-    check_padding(asked, torch.float64, 1e-12, device, "gin", identity, make=expressive, colors=colors, residual=colors == 2)
+    options = {"colors": colors, "residual": colors == 2}
+    check_padding(asked, torch.float64, 1e-12, device, "gin", identity, make=expressive, **options)
 
 
 def check_padding(

@@ -28,7 +28,7 @@ def _specs(protocol: Protocol, seeds: Sequence[int]) -> list[Spec]:
         forms: tuple[tuple[str, Variant], ...] = ((PGNN, "pgnn-original"), (FIXED, "pgnn"))
         for row, variant in forms:
             found += [Spec("table5", column.name, row, protocol, seed, _pgnn(setup, seed, variant)) for seed in seeds]
-        found += replace(column, setups={protocol: setup}).specs("table5", protocol, seeds)
+        found += replace(column, setups={protocol: setup}, beyond={}).specs("table5", protocol, seeds)
     return found
 
 
