@@ -128,11 +128,14 @@ def test_padding_changes_nothing_with_two_colors(conv, pool, asked, device):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("asked", ["node", "graph"])
-@pytest.mark.parametrize(("identity", "colors"), [("none", 1), ("fast", 1), ("full", 1), ("full", 2)])
-def test_padding_changes_nothing_in_networks_of_the_expressiveness_table(identity, colors, asked, device):
+@pytest.mark.parametrize(
+    ("identity", "colors", "copy"),
+    [("none", 1, False), ("fast", 1, False), ("full", 1, False), ("full", 2, False), ("full", 1, True)],
+)
+def test_padding_changes_nothing_in_networks_of_the_expressiveness_table(identity, colors, copy, asked, device):
     def expressive(part: QuerySet, conv: str, identity: str, **options) -> ExpressivePredictor:
         encoder = network(part, conv, identity, **options).settings["encoder"]
-        return ExpressivePredictor(part.level, 3, encoder, copy=False).to(part.x.device, part.x.dtype).train()
+        return ExpressivePredictor(part.level, 3, encoder, copy).to(part.x.device, part.x.dtype).train()
 
     options = {"colors": colors, "residual": colors == 2}
     check_padding(asked, torch.float64, 1e-12, device, "gin", identity, make=expressive, **options)

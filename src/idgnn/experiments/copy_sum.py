@@ -15,11 +15,12 @@ from torch import Tensor, nn
 from torch_geometric.nn import global_add_pool
 
 from idgnn.choices import Level
-from idgnn.identity.adjacency import IndexedGraph
+from idgnn.identity.adjacency import IndexedGraph, spread
 from idgnn.identity.cone import ball
-from idgnn.identity.queries import Queries
 from idgnn.identity.unreached import UnreachedColorWarning
+from idgnn.layers.aggregation import gather_sum
 from idgnn.models.idgnn import IDGNN
+from idgnn.models.planner import pooled
 from idgnn.models.prepared import Prepared
 from idgnn.tasks.problem import Problem
 from idgnn.training.run_settings import RunSettings
@@ -56,36 +57,36 @@ class CopySum(IDGNN):
             )
         size = x.size(0)
         root = torch.arange(size, device=edge_index.device) if queries is None else queries.to(edge_index)
-        copies, pairs, first = copies_of(edge_index, size, self.num_layers)
+        copies, pairs = copies_of(edge_index, size, self.num_layers)
         count = copies.diff()[root]
-        begin = count.cumsum(0) - count  # where the copy of each root begins among the answers
-        taken = torch.arange(int(count.sum()), device=root.device) + (copies[root] - begin).repeat_interleave(count)
+        owner, taken = spread(copies[root], count)  # the answers that belong to each root, and their pairs
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnreachedColorWarning)
             ready = super().prepare(x, edge_index, queries=pairs[:, taken], **edge)
-        # Positions among the answers, which are cut into batches: the root first, then the rest of its copy.
-        return replace(ready, read=Queries(begin + first[root], begin))
+        plan, pool = pooled(ready.plan, owner, root.numel())
+        return replace(ready, plan=plan, pool=pool)
 
     def run(self, ready: Prepared) -> Tensor:
         """Root and sum `[queries, 2 * hidden_channels]`."""
-        assert ready.read is not None
-        h = super().run(replace(ready, read=None))  # [copies, channels]
-        begin = ready.read.color
-        copy = torch.zeros(h.size(0), dtype=torch.long, device=h.device).index_fill(0, begin, 1).cumsum(0) - 1
-        total = h.new_zeros(begin.numel(), h.size(1)).index_add(0, copy, h)
-        return torch.cat([h.index_select(0, ready.read.node), total], dim=-1)
+        pool = ready.pool
+        assert pool is not None
+        h = super().run(replace(ready, pool=None))  # [copies, channels]
+        first = pool.ptr[:-1].clamp(max=pool.source.numel() - 1)  # of its copy; padding at the end has none
+        root = h.index_select(0, pool.source.index_select(0, first))
+        return torch.cat([root, gather_sum(h, pool)], dim=-1)
 
 
-def copies_of(edge_index: Tensor, num_nodes: int, num_layers: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The nodes that the color of each node reaches: where each copy begins `[num_nodes + 1]`, the pairs (read, color)
-    of all copies `[2, pairs]`, and the place of the root in its copy `[num_nodes]`."""
+def copies_of(edge_index: Tensor, num_nodes: int, num_layers: int) -> tuple[Tensor, Tensor]:
+    """The nodes that the color of each node reaches: where each copy begins `[num_nodes + 1]`, and the pairs (read,
+    color) of all copies `[2, pairs]`, the root first in each."""
     roots = torch.arange(num_nodes, device=edge_index.device)
     if num_nodes == 0:
-        return roots.new_zeros(1), roots.new_zeros(2, 0), roots
+        return roots.new_zeros(1), roots.new_zeros(2, 0)
     key, steps = ball(IndexedGraph(edge_index, num_nodes).out, roots * (num_nodes + 1), num_layers, num_nodes)
-    color, node = key // num_nodes, key % num_nodes
+    color, order = torch.sort(2 * (key // num_nodes) + (steps > 0), stable=True)
+    color = color // 2
     begin = torch.searchsorted(color, torch.arange(num_nodes + 1, device=key.device))
-    return begin, torch.stack([node, color]), (steps == 0).nonzero().flatten() - begin[:-1]
+    return begin, torch.stack([(key % num_nodes).index_select(0, order), color])
 
 
 class ExpressivePredictor(nn.Module):

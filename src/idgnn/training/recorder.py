@@ -149,8 +149,9 @@ class Recorder:
 def knows_padding(model: Any) -> bool:
     """Whether rows of padding change nothing in a network: so it is for an IDGNN of named layers with our heads, or in
     a network that says so itself."""
-    heads = type(model) is Predictor or getattr(model, "knows_padding", False)
-    return heads and type(model.encoder) is IDGNN and model.encoder.operator is not None
+    if type(model) is Predictor:
+        return type(model.encoder) is IDGNN and model.encoder.operator is not None
+    return getattr(model, "knows_padding", False)
 
 
 def is_recorded(options: TrainOptions, model: Any, processes: Processes, device: torch.device) -> bool:
