@@ -1,6 +1,7 @@
 """What every test relies on: the same numbers on every run, and where the benchmark datasets are."""
 
 import os
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -9,6 +10,10 @@ import torch
 
 # The processes of `make test` share the cores, and one thread adds in one order.
 torch.set_num_threads(1)
+
+# A shell that starts the tests in the background makes them ignore Ctrl-C, and the processes that they start with them.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class TorchRandom:
