@@ -156,6 +156,7 @@ def test_every_option_reaches_the_config_and_the_network_again():
         "directed": True,
         "dropout": 0.3,
         "residual": True,
+        "act": "silu",
         "normalize": False,
         "aggr": "mean",
         "heads": 2,

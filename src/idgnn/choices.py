@@ -31,6 +31,9 @@ Color = Literal["message", "message+update"]
 SecondNodesName = Literal["neighbors", "ball", "all"]
 """The second nodes of a node where two nodes are colored: its neighbors, a ball around it, all it is connected with."""
 
+Activation = Literal["relu", "gelu", "silu"]
+"""The nonlinearity of a network; the last two are smooth."""
+
 Pool = Literal["sum", "mean", "max"]
 """How the embeddings of a node under two colors are pooled over second nodes."""
 

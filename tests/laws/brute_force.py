@@ -29,7 +29,7 @@ def two_colors(model: IDGNN, x: Tensor, edge_index: Tensor, asked: list[list[tup
             colored[second], colored[first] = 2, 1
             found.append(states(model, x, edge_index, colored, **edge)[read])
         hidden, _, last = model.before_pool
-        mapped = linear(last, linear(hidden, torch.stack(found)).relu())
+        mapped = linear(last, act(model.act, linear(hidden, torch.stack(found))))
         pooled.append({"sum": mapped.sum(0), "mean": mapped.mean(0), "max": mapped.amax(0)}[model.pool])
     return finish(model, torch.stack(pooled))
 
@@ -41,9 +41,9 @@ def network(model: IDGNN, x: Tensor, edge_index: Tensor, colored: Tensor, **edge
 
 def states(model: IDGNN, x: Tensor, edge_index: Tensor, colored: Tensor, **edge: Tensor) -> Tensor:
     """After the last round."""
-    h = linear(model.lin_in, x).relu()
+    h = act(model.act, linear(model.lin_in, x))
     for conv, norm in zip(model.convs, model.norms, strict=True):
-        added = batch_norm(norm.module, one_round(conv, h, edge_index, colored, **edge)).relu()
+        added = act(model.act, batch_norm(norm.module, one_round(conv, h, edge_index, colored, **edge)))
         h = h + added if model.residual else added
     return h
 
@@ -52,6 +52,13 @@ def finish(model: IDGNN, h: Tensor) -> Tensor:
     if model.normalize:
         h = h / h.norm(dim=1, keepdim=True).clamp(min=1e-12)
     return linear(model.lin_out, h)
+
+
+def act(name: str, x: Tensor) -> Tensor:
+    """SiLU is x times the logistic function, GELU x times the distribution function of the normal distribution."""
+    if name == "relu":
+        return x.clamp(min=0)
+    return x * torch.sigmoid(x) if name == "silu" else x * (1 + torch.erf(x / 2**0.5)) / 2
 
 
 def linear(layer: nn.Linear, x: Tensor) -> Tensor:
@@ -149,7 +156,7 @@ def gat(operator: nn.Module, h: Tensor, edges: list, colored: Tensor) -> Tensor:
 
 
 def gin(operator: nn.Module, h: Tensor, edges: list, colored: Tensor) -> Tensor:
-    """V ReLU(W_0 (1 + eps) h_u + sum of W h_s + b) + c."""
+    """V act(W_0 (1 + eps) h_u + sum of W h_s + b) + c."""
     weight = operator.lin.weight
     messages = h @ weight.t()
     for color, lin in ((1, operator.lin_colored), (2, operator.lin_second)):
@@ -161,7 +168,7 @@ def gin(operator: nn.Module, h: Tensor, edges: list, colored: Tensor) -> Tensor:
             if target == node:
                 inside = inside + messages[source]
         total.append(inside)
-    return linear(operator.lin_out, (torch.stack(total) + own(operator, h, colored)).relu())
+    return linear(operator.lin_out, act(operator.act, torch.stack(total) + own(operator, h, colored)))
 
 
 def gine(operator: nn.Module, h: Tensor, edges: list, colored: Tensor, edge_attr: Tensor) -> Tensor:
@@ -176,4 +183,4 @@ def gine(operator: nn.Module, h: Tensor, edges: list, colored: Tensor, edge_attr
             message = h[source] + linear(operator.lin_edge, edge_attr[number])
         total[target] = total[target] + message.relu()
     given = torch.stack(total) + own(operator, h, colored)
-    return linear(operator.lin_out, linear(operator.lin_in, given).relu())
+    return linear(operator.lin_out, act(operator.act, linear(operator.lin_in, given)))

@@ -44,13 +44,19 @@ KINDS = {
 
 
 COLORS = ("message", "message+update")
+ACTS = ("relu", "gelu", "silu")
 
 
 def encoder(
-    kind: Kind, num_layers: int, identity: str = "full", color: str = "message+update", residual: bool = False
+    kind: Kind,
+    num_layers: int,
+    identity: str = "full",
+    color: str = "message+update",
+    residual: bool = False,
+    act: str = "relu",
 ) -> IDGNN:
     """In evaluation mode, with random running statistics."""
-    options = {"color": color, "residual": residual, **kind.options}
+    options = {"color": color, "residual": residual, "act": act, **kind.options}
     model = IDGNN(CHANNELS, WIDTH, OUT, num_layers, kind.conv, identity, cycle_length=4, **options)
     return randomized(model).eval()
 

@@ -9,7 +9,7 @@ from torch_geometric.data import Batch, Data
 
 from idgnn import IDGNN
 from idgnn.models.prepared import PreparedGraphs
-from tests.laws.networks import KINDS, Kind, assert_same_function, encoder
+from tests.laws.networks import ACTS, KINDS, Kind, assert_same_function, encoder
 from tests.laws.test_batching import ASKED, datasets
 
 pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
@@ -33,7 +33,8 @@ def test_a_cut_batch_gives_what_the_batch_gives(kind, identity, asked, draw, lis
             data.x = torch.ones(data.num_nodes, 3, dtype=torch.double)
     chosen = draw.draw(st.lists(st.sampled_from(range(len(listed))), min_size=1, max_size=4, unique=True))
     engine = draw.draw(st.sampled_from(["trimmed", "graph", "ego"])) if identity == "full" else None
-    model = encoder(kind, num_layers, identity, residual=draw.draw(st.booleans()))
+    act = draw.draw(st.sampled_from(ACTS))
+    model = encoder(kind, num_layers, identity, residual=draw.draw(st.booleans()), act=act)
     batch, everything = prepare(model, kind, listed, asked, engine)
     stack = PreparedGraphs(everything, batch.batch, len(listed))
     for ids in (chosen, list(reversed(chosen))):  # the second time what the first left behind must not matter

@@ -10,6 +10,7 @@ from idgnn import IDGNN
 from tests.laws import brute_force
 from tests.laws.graphs import as_pairs, queries
 from tests.laws.networks import (
+    ACTS,
     COLORS,
     KINDS,
     assert_engines_agree,
@@ -36,7 +37,8 @@ def engines(model: IDGNN) -> tuple[str, ...]:
 def test_every_engine_is_brute_force(kind, num_layers, data):
     graph = data.draw(kind.graphs())
     asked = data.draw(queries(graph.num_nodes))
-    model = encoder(kind, num_layers, color=data.draw(st.sampled_from(COLORS)), residual=data.draw(st.booleans()))
+    color, act = data.draw(st.sampled_from(COLORS)), data.draw(st.sampled_from(ACTS))
+    model = encoder(kind, num_layers, color=color, residual=data.draw(st.booleans()), act=act)
     listed = as_pairs(asked, graph.num_nodes)
 
     def reference(x, **edge):

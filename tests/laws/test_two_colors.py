@@ -14,6 +14,7 @@ from idgnn.models.prepared import PreparedGraphs
 from tests.laws import brute_force
 from tests.laws.graphs import CHANNELS, graphs, pairs, roots
 from tests.laws.networks import (
+    ACTS,
     COLORS,
     KINDS,
     OUT,
@@ -92,6 +93,7 @@ def test_every_engine_is_brute_force(kind, num_layers, data):
         with_self=data.draw(st.booleans()),
         directed=data.draw(st.booleans()),
         residual=data.draw(st.booleans()),
+        act=data.draw(st.sampled_from(ACTS)),
     )
     size = graph.num_nodes
     asked = data.draw(st.one_of(triples(size), st.none(), roots(size), pairs(size)))

@@ -21,7 +21,7 @@ from idgnn.models.embedding_memory import as_bytes
 from tests.laws import brute_force
 from tests.laws.graphs import CHANNELS, EDGE_DIM, as_pairs
 from tests.laws.graphs import queries as any_queries
-from tests.laws.networks import KINDS, assert_same, encoder, randomized
+from tests.laws.networks import ACTS, KINDS, assert_same, encoder, randomized
 
 pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.UnreachedColorWarning")
 
@@ -111,7 +111,8 @@ def test_brute_force_agrees(kind, data):
     """One colored copy of the graph per query, every layer from its equation."""
     given_graph = data.draw(kind.graphs())
     roots = data.draw(any_queries(given_graph.num_nodes))
-    model = encoder(kind, data.draw(st.integers(1, 5)), residual=data.draw(st.booleans()))
+    residual, act = data.draw(st.booleans()), data.draw(st.sampled_from(ACTS))
+    model = encoder(kind, data.draw(st.integers(1, 5)), residual=residual, act=act)
     memory, _ = least_memory(model, taken(kind, given_graph), roots)
     ours = model.embed(taken(kind, given_graph), roots, memory=memory)
     asked = as_pairs(roots, given_graph.num_nodes)

@@ -137,7 +137,7 @@ def test_padding_changes_nothing_in_networks_of_the_expressiveness_table(identit
         encoder = network(part, conv, identity, **options).settings["encoder"]
         return ExpressivePredictor(part.level, 3, encoder, copy).to(part.x.device, part.x.dtype).train()
 
-    options = {"colors": colors, "residual": colors == 2}
+    options = {"colors": colors, "residual": colors == 2, "act": "silu" if colors == 2 else "relu"}
     check_padding(asked, torch.float64, 1e-12, device, "gin", identity, make=expressive, **options)
 
 

@@ -18,6 +18,7 @@ from idgnn.choices import Level
 from idgnn.identity.adjacency import IndexedGraph, spread
 from idgnn.identity.cone import ball
 from idgnn.identity.unreached import UnreachedColorWarning
+from idgnn.layers.activation import MODULES, activate
 from idgnn.layers.aggregation import gather_sum
 from idgnn.models.idgnn import IDGNN
 from idgnn.models.planner import pooled
@@ -112,7 +113,7 @@ class ExpressivePredictor(nn.Module):
         self.encoder = (CopySum if copy else IDGNN)(**encoder)
         width = encoder["hidden_channels"]
         self.lin_read = nn.Linear(self.encoder.embedding_channels + self.encoder.lin_in.in_features, width)
-        self.mlp = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, num_outputs))
+        self.mlp = nn.Sequential(nn.Linear(width, width), MODULES[self.encoder.act](), nn.Linear(width, num_outputs))
 
     def forward(self, ready: Prepared, graph: Tensor, num_graphs: int) -> Tensor:
         """Answers `[nodes, num_outputs]`, or for graphs `[num_graphs, num_outputs]`; every node is asked about."""
@@ -122,7 +123,7 @@ class ExpressivePredictor(nn.Module):
         if features.size(0) != h.size(0):  # padded batches have room for different numbers of nodes and of queries
             place = torch.arange(h.size(0), device=h.device).clamp_(max=features.size(0) - 1)
             features = features.index_select(0, place)
-        h = self.lin_read(torch.cat([h, features], dim=-1)).relu()
+        h = activate(self.lin_read(torch.cat([h, features], dim=-1)), self.encoder.act)
         return self.mlp(global_add_pool(h, graph, num_graphs) if self.level == "graph" else h)
 
 

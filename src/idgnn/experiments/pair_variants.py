@@ -55,7 +55,7 @@ class WalkPredictor(Predictor):
 
     def make_head(self, num_outputs: int, pair_hidden: int | None) -> PairHead:
         """As :meth:`idgnn.models.predictor.Predictor.make_head`, for embeddings and counts side by side."""
-        return PairHead(self.pair_channels + self.encoder.cycle_length, num_outputs, pair_hidden)
+        return PairHead(self.pair_channels + self.encoder.cycle_length, num_outputs, pair_hidden, self.act)
 
     def forward(self, ready: Prepared, graph: Tensor, num_graphs: int) -> Tensor:
         """As :meth:`idgnn.models.predictor.Predictor.forward`."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from idgnn.choices import Color
+from idgnn.choices import Activation, Color
 from idgnn.identity.schedule import Messages, Round
+from idgnn.layers.activation import activate
 from idgnn.layers.aggregation import add_update, gather_sum
 from idgnn.layers.linear import add_bias, linear
 from idgnn.layers.operator import LinearSumOperator, Operator
@@ -23,7 +24,10 @@ class IdentityGIN(LinearSumOperator):
             + \sum_{s \in \mathcal{N}(u)} \mathbf{W}_{\mathbb{1}[s = v]} \mathbf{h}_s + \mathbf{b}\Big) + \mathbf{c}
 
     and :math:`\mathbf{W}_c \mathbf{h}_v` more inside the ReLU for the colored row itself if its update is colored.
+    `act` may name another nonlinearity.
     """
+
+    options = ("act",)
 
     def __init__(
         self,
@@ -33,9 +37,11 @@ class IdentityGIN(LinearSumOperator):
         bias: bool = True,
         eps: float = 0.0,
         color: Color = "message",
+        act: Activation = "relu",
     ) -> None:
         super().__init__()
         self.eps = eps
+        self.act: Activation = act
         self.lin = nn.Linear(in_channels, out_channels)
         self.lin_colored = nn.Linear(in_channels, out_channels, bias=False) if colors else None
         self.lin_second = nn.Linear(in_channels, out_channels, bias=False) if colors == 2 else None
@@ -59,7 +65,7 @@ class IdentityGIN(LinearSumOperator):
 
     def finish(self, total: Tensor) -> Tensor:
         """The rest of the MLP."""
-        return linear((total + self.lin.bias).relu_(), self.lin_out.weight, self.lin_out.bias)
+        return linear(activate(total + self.lin.bias, self.act, overwrite=True), self.lin_out.weight, self.lin_out.bias)
 
     def direct(self, x: Tensor, round_: Round, weight: Tensor | None) -> Tensor:
         """As every layer that sums; but W may act on sums or on summands, is applied to whichever are fewer,
@@ -74,7 +80,7 @@ class IdentityGIN(LinearSumOperator):
         else:
             update = self.update_of(x[round_.split :], round_) if self.update_colored is not None else None
         out = out if update is None else add_update(out, update, round_)
-        return linear(out.relu(), self.lin_out.weight, self.lin_out.bias)
+        return linear(activate(out, self.act), self.lin_out.weight, self.lin_out.bias)
 
     def _sum_with_own(self, x: Tensor, round_: Round) -> Tensor:
         """The sum of plain messages and, with its weight, the row of each target itself."""
@@ -94,11 +100,12 @@ class IdentityGINE(Operator):
 
     GINE adds states to edge features as they are, so the plain message has no weight on the state; the colored one
     starts from the identity matrix too. If its update is colored, the colored row adds
-    :math:`\mathbf{W}_c \mathbf{h}_v` to what the MLP is given.
+    :math:`\mathbf{W}_c \mathbf{h}_v` to what the MLP is given. `act` is the nonlinearity inside the MLP; that of
+    messages is always ReLU.
     """
 
     takes_edge_attr = True
-    options = ("edge_dim",)
+    options = ("edge_dim", "act")
 
     def __init__(
         self,
@@ -109,11 +116,13 @@ class IdentityGINE(Operator):
         eps: float = 0.0,
         edge_dim: int | None = None,
         color: Color = "message",
+        act: Activation = "relu",
     ) -> None:
         super().__init__()
         if edge_dim is None:
             raise ValueError("the layer 'gine' needs edge_dim, the number of edge features. For none, use 'gin'.")
         self.eps = eps
+        self.act: Activation = act
         self.lin_edge = nn.Linear(edge_dim, in_channels)
         self.lin_edge_colored = nn.Linear(edge_dim, in_channels) if colors else None
         self.lin_edge_second = nn.Linear(edge_dim, in_channels) if colors == 2 else None
@@ -145,7 +154,7 @@ class IdentityGINE(Operator):
         out = out + (1 + self.eps) * round_.own_states(x)
         update = self.update_of(colored, round_)
         out = out if update is None else add_update(out, update, round_)
-        return self.lin_out(self.lin_in(out).relu())
+        return self.lin_out(activate(self.lin_in(out), self.act, overwrite=True))
 
     def _state(self, x: Tensor, color: int) -> Tensor:
         lin = (None, self.lin_colored, self.lin_second)[color]

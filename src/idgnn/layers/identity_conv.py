@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from idgnn.choices import Aggregation, Color, ConvName, check_num_colors
+from idgnn.choices import Activation, Aggregation, Color, ConvName, check_num_colors
 from idgnn.identity.checks import check_colored, check_dtype, check_edge_index, check_edge_rows, check_states
 from idgnn.identity.row_graph import RowGraph, whole
 from idgnn.layers.gat import IdentityGAT
@@ -37,6 +37,7 @@ class IdentityConv(nn.Module):
         aggr: How `"sage"` aggregates: `"max"` (Eq. 2 of the paper), `"mean"` or `"sum"`.
         heads: Attention heads of `"gat"`; they share `out_channels`.
         edge_dim: Number of edge features of `"gine"`.
+        act: The nonlinearity inside the MLP of `"gin"` and `"gine"`: `"relu"`, `"gelu"` or `"silu"`.
 
     Example:
         >>> import torch
@@ -64,6 +65,7 @@ class IdentityConv(nn.Module):
         aggr: Aggregation = "max",
         heads: int = 1,
         edge_dim: int | None = None,
+        act: Activation = "relu",
     ) -> None:
         super().__init__()
         self.conv, self.in_channels, self.out_channels, self.edge_dim = conv, in_channels, out_channels, edge_dim
@@ -74,7 +76,7 @@ class IdentityConv(nn.Module):
             )
         check_num_colors(colors)
         self.colors = colors if identity else 0
-        options = {"aggr": aggr, "heads": heads, "edge_dim": edge_dim}
+        options = {"aggr": aggr, "heads": heads, "edge_dim": edge_dim, "act": act}
         taken = {name: options[name] for name in OPERATORS[conv].options} | {"color": color}
         self.operator = OPERATORS[conv](in_channels, out_channels, self.colors, bias, **taken)
 

@@ -29,6 +29,7 @@ def make_layer(config: EncoderConfig) -> nn.Module:
             color=config.color,
             bias=False,  # BatchNorm follows and cancels any bias
             aggr=config.aggr,
+            act=config.act,
             heads=config.heads,
             edge_dim=config.edge_dim,
         )

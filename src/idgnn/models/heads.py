@@ -5,6 +5,9 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch_geometric.nn import global_add_pool
 
+from idgnn.choices import Activation
+from idgnn.layers.activation import MODULES
+
 
 class NodeHead(nn.Linear):
     """Predicts from the embedding of a node: one linear layer, `[nodes, in_channels]` to `[nodes, out_channels]`."""
@@ -18,15 +21,18 @@ class PairHead(nn.Module):
         out_channels: Number of predictions.
         hidden_channels: Width of the hidden layer. The paper reads two concatenated node embeddings through an MLP of
             256 hidden units; a conditional embedding of ID-GNN-Full needs one linear layer alone: `None`.
+        act: The nonlinearity of the MLP.
     """
 
-    def __init__(self, in_channels: int, out_channels: int, hidden_channels: int | None = 256) -> None:
+    def __init__(
+        self, in_channels: int, out_channels: int, hidden_channels: int | None = 256, act: Activation = "relu"
+    ) -> None:
         super().__init__()
         if hidden_channels is None:
             self.mlp = nn.Sequential(nn.Linear(in_channels, out_channels))
         else:
             self.mlp = nn.Sequential(
-                nn.Linear(in_channels, hidden_channels), nn.ReLU(), nn.Linear(hidden_channels, out_channels)
+                nn.Linear(in_channels, hidden_channels), MODULES[act](), nn.Linear(hidden_channels, out_channels)
             )
 
     def forward(self, pairs: Tensor) -> Tensor:
@@ -41,16 +47,19 @@ class GraphHead(nn.Module):
         in_channels: Width of the node embeddings.
         out_channels: Number of predictions.
         hidden_channels: Width of the two hidden layers; `None` means `in_channels`.
+        act: The nonlinearity.
     """
 
-    def __init__(self, in_channels: int, out_channels: int, hidden_channels: int | None = None) -> None:
+    def __init__(
+        self, in_channels: int, out_channels: int, hidden_channels: int | None = None, act: Activation = "relu"
+    ) -> None:
         super().__init__()
         hidden = in_channels if hidden_channels is None else hidden_channels
         self.mlp = nn.Sequential(
             nn.Linear(in_channels, hidden),
-            nn.ReLU(),
+            MODULES[act](),
             nn.Linear(hidden, hidden),
-            nn.ReLU(),
+            MODULES[act](),
             nn.Linear(hidden, out_channels),
         )
 

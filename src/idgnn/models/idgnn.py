@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from idgnn.choices import (
+    Activation,
     Aggregation,
     Color,
     ConvName,
@@ -61,6 +62,8 @@ class IDGNN(Network):
         cycle_length: How many counts `"fast"` adds to the features.
         cycle_scale: Their scale: `"standardized"`, logarithms standardized over the training graphs
             (:meth:`fit_cycle_scale`), `"log"`, `"counts"` or `"walk"`.
+        act: The nonlinearity: `"relu"`, or `"gelu"` or `"silu"`, which are smooth and learn exact quantities, such as
+            counts, from fewer labels.
         dropout: Share of the hidden states that is set to zero in training, after the first layer and each round.
         residual: Whether a round adds to the state that it starts from: networks of 5 and more layers train faster.
         normalize: Whether embeddings are scaled to length 1 before the last linear layer, as in the paper's code.
@@ -103,6 +106,7 @@ class IDGNN(Network):
         directed: bool = EncoderConfig.directed,
         cycle_length: int = EncoderConfig.cycle_length,
         cycle_scale: CycleScale = EncoderConfig.cycle_scale,
+        act: Activation = EncoderConfig.act,
         dropout: float = EncoderConfig.dropout,
         residual: bool = EncoderConfig.residual,
         normalize: bool = EncoderConfig.normalize,
@@ -127,6 +131,7 @@ class IDGNN(Network):
             directed=directed,
             cycle_length=cycle_length,
             cycle_scale=cycle_scale,
+            act=act,
             dropout=dropout,
             residual=residual,
             normalize=normalize,

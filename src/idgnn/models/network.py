@@ -10,14 +10,15 @@ from torch.nn.functional import dropout as drop
 from torch.nn.functional import normalize as l2_normalize
 from torch_geometric.nn import BatchNorm
 
-from idgnn.choices import EdgeInput, Identity, Pool, TwoColorOptions, check_num_colors, check_pool
+from idgnn.choices import Activation, EdgeInput, Identity, Pool, TwoColorOptions, check_num_colors, check_pool
 from idgnn.identity.checks import check_num_layers, check_whole
 from idgnn.identity.cycle_features import check_scale
 from idgnn.identity.row_graph import RowGraph
 from idgnn.identity.schedule import Messages, Schedule
 from idgnn.identity.second_nodes import SecondNodes
+from idgnn.layers.activation import MODULES, activate
 from idgnn.layers.identity_conv import IdentityConv
-from idgnn.layers.norm_relu import norm_relu
+from idgnn.layers.norm_act import norm_act
 from idgnn.layers.operator import Operator
 from idgnn.models.count_scale import CountScale
 from idgnn.models.encoder_layers import make_layer
@@ -41,6 +42,7 @@ class Network(Saved):
         self.in_channels, self.out_channels = config.in_channels, config.out_channels
         self.num_layers, self.identity, self.colors = config.num_layers, config.identity, config.colors
         self.normalize, self.dropout, self.residual = config.normalize, config.dropout, config.residual
+        self.act: Activation = config.act
         self.kind = network_kind(config.num_layers, _layer_name(config), config.identity, config.colors)
         self.pool: Pool = config.pool
         second = SecondNodes(config.second, config.radius, config.with_self, config.directed)  # which checks them
@@ -54,7 +56,7 @@ class Network(Saved):
         self.norms = nn.ModuleList(BatchNorm(width, allow_single_element=True) for _ in range(config.num_layers))
         self.before_pool = None
         if config.colors == 2:
-            self.before_pool = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
+            self.before_pool = nn.Sequential(nn.Linear(width, width), MODULES[self.act](), nn.Linear(width, width))
         self.lin_out = nn.Identity() if config.out_channels is None else nn.Linear(width, config.out_channels)
 
     @property
@@ -131,13 +133,16 @@ class Network(Saved):
         else:
             one = torch.cat([torch.ones_like(x[:, :1]), x[:, 1:]], dim=1)  # the counts of ID-GNN-Fast are beside it
             h = self.lin_in(one) + self.vectors(x[:, 0].long())
-        return self._dropped(h.relu())
+        return self._dropped(activate(h, self.act))
 
     def after(self, layer: int, out: Tensor, own: Tensor | None, real: Tensor | None = None) -> Tensor:
         """The states after a round, from what its convolution gave and, in a residual network, the states `own` of the
         same rows before it; `real` says which rows are no padding."""
         norm = cast(BatchNorm, self.norms[layer])
-        h = norm(out).relu_() if real is None else norm_relu(out, norm.module, real)
+        if real is None:
+            h = activate(norm(out), self.act, overwrite=True)
+        else:
+            h = norm_act(out, norm.module, real, self.act)
         h = self._dropped(h)
         return h if own is None else h + own
 
@@ -183,6 +188,8 @@ def _check(config: EncoderConfig) -> None:
         raise ValueError(f"identity is {config.identity!r}, expected one of {', '.join(get_args(Identity))}.")
     check_num_colors(config.colors, config.identity)
     check_pool(config.pool)
+    if config.act not in get_args(Activation):
+        raise ValueError(f"act is {config.act!r}, expected one of {', '.join(map(repr, get_args(Activation)))}.")
     TwoColorOptions(config.second, config.radius, config.pool, config.with_self, config.directed).check_used(
         config.colors
     )

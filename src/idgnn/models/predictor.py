@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
-from idgnn.choices import EdgeInput, Level, PairHeadName
+from idgnn.choices import Activation, EdgeInput, Level, PairHeadName
 from idgnn.identity.queries import Queries
 from idgnn.models.budget import match_budget, num_parameters
 from idgnn.models.heads import GraphHead, NodeHead, PairHead
@@ -22,7 +22,7 @@ from idgnn.models.inputs import of_data
 from idgnn.models.large_graph import LargeGraph
 from idgnn.models.prepared import Prepared
 from idgnn.models.saving import Saved
-from idgnn.models.settings import ModelSettings
+from idgnn.models.settings import EncoderConfig, ModelSettings
 from idgnn.models.wrapping.trace import side_effect_free
 
 _PAIR_HIDDEN = 256  # as in the paper
@@ -76,13 +76,20 @@ class Predictor(Saved):
     def make_head(self, num_outputs: int, pair_hidden: int | None) -> nn.Module:
         """What reads the embeddings; pairs by an MLP of this width, or by one linear layer."""
         if self.level == "pair":
-            return PairHead(self.pair_channels, num_outputs, pair_hidden)
-        return (NodeHead if self.level == "node" else GraphHead)(self.width, num_outputs)
+            return PairHead(self.pair_channels, num_outputs, pair_hidden, self.act)
+        if self.level == "graph":
+            return GraphHead(self.width, num_outputs, act=self.act)
+        return NodeHead(self.width, num_outputs)
 
     @property
     def in_channels(self) -> int:
         """The number of node features."""
         return self.settings["encoder"]["in_channels"]
+
+    @property
+    def act(self) -> Activation:
+        """The nonlinearity: that of the encoder, and ReLU where the encoder is a wrapped model."""
+        return self.settings["encoder"].get("act", EncoderConfig.act)
 
     @property
     def width(self) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from idgnn.choices import (
+    Activation,
     Aggregation,
     Color,
     ConvName,
@@ -50,6 +51,8 @@ class LayerOptions:
     """Number of closed-walk counts that the fast version adds to the features."""
     cycle_scale: CycleScale = "standardized"
     """Their scale: logarithms, standardized over the training graphs or not, counts, or return probabilities."""
+    act: Activation = "relu"
+    """The nonlinearity. Smooth ones learn exact quantities, such as counts, from fewer labels; relu is the paper's."""
     dropout: float = 0.0
     """Share of the hidden states that is set to zero in training, after the first layer and after each round."""
     residual: bool = False

@@ -1,4 +1,4 @@
-r"""BatchNorm and ReLU over the rows of a batch that are no padding."""
+r"""BatchNorm and the nonlinearity over the rows of a batch that are no padding."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm
 
+from idgnn.choices import Activation
+from idgnn.layers.activation import activate
 from idgnn.layers.aggregation.dispatch import has_kernels
 
 
-def norm_relu(x: Tensor, norm: nn.BatchNorm1d, real: Tensor) -> Tensor:
-    r""":math:`\textsc{ReLU}(\textsc{BatchNorm}(\mathbf{x}))` with the statistics of real rows alone.
+def norm_act(x: Tensor, norm: nn.BatchNorm1d, real: Tensor, act: Activation = "relu") -> Tensor:
+    r""":math:`\sigma(\textsc{BatchNorm}(\mathbf{x}))` with the statistics of real rows alone.
 
     In training mode the running statistics are updated as `norm` itself would update them on the real rows, of which
     there are at least two. Rows of padding get finite values, and send no gradient back.
@@ -21,26 +23,28 @@ def norm_relu(x: Tensor, norm: nn.BatchNorm1d, real: Tensor) -> Tensor:
         x: `[rows, channels]`.
         norm: Of these channels; it keeps running statistics.
         real: Which rows are no padding `[rows]`.
+        act: The nonlinearity; with `"relu"` kernels do both in one pass.
 
     Example:
         >>> norm = nn.BatchNorm1d(1)
-        >>> norm_relu(torch.tensor([[1.0], [3.0], [100.0]]), norm, torch.tensor([True, True, False]))[:2]
+        >>> norm_act(torch.tensor([[1.0], [3.0], [100.0]]), norm, torch.tensor([True, True, False]))[:2]
         tensor([[0.0000],
                 [1.0000]], grad_fn=<SliceBackward0>)
         >>> norm.running_mean  # a tenth of the way from 0 to the mean of 1 and 3
         tensor([0.2000])
     """
     if not norm.training:
-        return batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, False, 0.0, norm.eps).relu_()
+        out = batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, False, 0.0, norm.eps)
+        return activate(out, act, overwrite=True)
     assert norm.num_batches_tracked is not None
     norm.num_batches_tracked.add_(1)
-    if torch.compiler.is_compiling() or not has_kernels(x.device):
-        return _norm_plain(x, norm, real).relu_()
+    if act != "relu" or torch.compiler.is_compiling() or not has_kernels(x.device):
+        return activate(_norm_plain(x, norm, real), act, overwrite=True)
     return _NormRelu.apply(x, norm.weight, norm.bias, real, norm)
 
 
 def _norm_plain(x: Tensor, norm: nn.BatchNorm1d, real: Tensor) -> Tensor:
-    """The same without ReLU in plain PyTorch: what the kernels are compared with, and what `torch.compile` fuses."""
+    """BatchNorm in plain PyTorch: what the kernels are compared with, and what `torch.compile` fuses."""
     assert norm.running_mean is not None and norm.running_var is not None and norm.num_batches_tracked is not None
     wide = x if x.dtype == torch.float64 else x.float()
     share = real.to(wide.dtype).unsqueeze(-1)
@@ -59,7 +63,7 @@ def _norm_plain(x: Tensor, norm: nn.BatchNorm1d, real: Tensor) -> Tensor:
 
 
 class _NormRelu(torch.autograd.Function):
-    """:func:`norm_relu` by kernels."""
+    """:func:`norm_act` with ReLU by kernels."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, real: Tensor, norm: nn.BatchNorm1d) -> Tensor:  # type: ignore[override]
