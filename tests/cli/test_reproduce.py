@@ -122,8 +122,10 @@ def test_a_dry_run_says_where_its_estimates_come_from(tmp_path, capsys, monkeypa
 def test_the_list_counts_what_is_done(tmp_path, capsys):
     done(Store(tmp_path), Choice(("table2",), ("node-SmallWorld",), ("gcn",)).specs())
     main(["reproduce", "list", "--columns", "node-SmallWorld", "--store", str(tmp_path)])
-    row = next(line for line in capsys.readouterr().out.splitlines() if "node-SmallWorld" in line)
-    assert [cell.strip() for cell in row.strip("│").split("│")] == ["table2", "node-SmallWorld", "text", "36", "3", "0"]
+    lines = [line for line in capsys.readouterr().out.splitlines() if "│ node-SmallWorld" in line]
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
+    assert [row[2] for row in rows] == ["text", "released", "recommended"], "all protocols, unless some are chosen"
+    assert rows[0] == ["table2", "node-SmallWorld", "text", "36", "3", "0"]
 
 
 def test_stores_are_merged(tmp_path, capsys):

@@ -40,6 +40,10 @@ def test_a_choice_restricts_the_runs():
         (Choice(("table2",), ("node-ENZIMES",)), "no column 'node-ENZIMES' in table2. Did you mean node-ENZYMES?"),
         (Choice(("table2",), ("link-ENZYMES",)), "no column 'link-ENZYMES' in table2"),  # which Table 3 has
         (Choice(models=("transformer-xl",)), "there is no model 'transformer-xl'. Expected some of"),
+        (
+            Choice(("table3",), models=("gcn", "two-gcn")),
+            "two-gcn is not part of the protocol text. Add --protocol rec",
+        ),
         (Choice(("table2",), ("node-ENZYMES",), ("walks-gcn",)), "no run has this combination.*table6 \\(text\\)"),
     ],
 )
@@ -90,7 +94,7 @@ def test_what_was_measured_on_this_machine_is_the_estimate_for_other_seeds():
     known = record(first, 12345.0, "here")
     before, after = Estimator("here"), Estimator("here", records=[known])
     assert after(second.job).seconds == 12345 and after(second.job).measured
-    assert "no run is recorded" in before.source and "1 recorded run on this machine" in after.source
+    assert "no run is recorded" in before.source and "1 recorded run on such a processor" in after.source
     # All other estimates scale by the same factor, except for the seconds that a start takes.
     factor = 12345 / before(first.job).seconds
     assert after(other.job).seconds == pytest.approx(before(other.job).seconds * factor, rel=0.02)

@@ -22,7 +22,8 @@ def of(*values: float, number: Published | None = None, errors: int = 0):
 def test_mean_and_standard_deviation_are_those_of_the_seeds():
     found = of(0.6, 0.7, 0.8, number=Published(0.7))
     assert (found.mean, found.std) == (pytest.approx(0.7), pytest.approx(stdev([0.6, 0.7, 0.8])))
-    assert (found.n, found.total, found.share, found.number) == (3, 3, "", "0.700 ± 0.100")
+    assert (found.n, found.total, found.count, found.number) == (3, 3, "", "0.700 ± 0.100")
+    assert found.text == found.number
 
 
 @pytest.mark.parametrize(
@@ -52,8 +53,16 @@ def test_without_records_a_cell_is_not_run():
 
 def test_a_cell_with_some_records_has_their_number():
     found = of(0.6, 0.8, number=Published(0.7, 0.0), errors=1)
-    assert (found.n, found.share, found.status) == (2, "2 of 3", "within")
+    assert (found.n, found.count, found.status) == (2, "2 of 3", "within")
+    assert found.text == found.number
     assert of(0.6).number == "0.600"
+
+
+def test_a_cell_with_seeds_beyond_those_of_the_paper_says_how_many():
+    specs = [*SPECS, replace(SPECS[0], seed=7)]
+    records = {spec.key: record(spec, 0.7) for spec in SPECS}
+    found = make_cell(specs, records, None, HEADING)
+    assert (found.count, found.text) == ("4 seeds", "0.700 ± 0.000 (4 seeds)")
 
 
 def test_a_cell_with_only_errors_has_failed():

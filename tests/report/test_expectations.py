@@ -129,7 +129,7 @@ def test_without_records_nothing_is_judged_and_every_column_has_its_row():
     assert all(tally.number("not run") == len(tally.checks) for tally in tallies.values())
     assert sorted(len(tally.checks) for tally in tallies.values()) == [*[1] * 10, 2, 2, 2, 3, 4, 8, 16, *[20] * 4, 80]
     assert [len(block.lines) for block in blocks] == [22, 20, 20, 8, 4, 9, 6, 20]
-    said = "Of 85 expectations under the protocol text, 0 held and 0 did not; 85 have no result yet."
+    said = "Of 85 expectations under the protocol text, 0 held and 0 did not, 85 not run yet."
     assert headline(blocks)[0] == said
 
 
@@ -137,7 +137,7 @@ def test_the_headline_counts_verdicts_that_may_still_change():
     fewer = {row: values[:2] if row == "gat" else values for row, values in AS_PUBLISHED.items()}
     said = headline(expectations([table2(fewer)]))[0]  # gain, level and ID-GCN hold; ID-GIN, as published, does not
     assert said.startswith(
-        "Of 26 expectations under the protocol text, 3 held and 1 did not (1 of these so far); 22 have"
+        "Of 26 expectations under the protocol text, 3 held and 1 did not (1 of these so far), 22 not run yet."
     )
 
 

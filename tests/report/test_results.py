@@ -45,6 +45,13 @@ def test_the_best_of_each_family_and_of_the_column_are_marked():
         }  # fmt: skip
 
 
+def test_cells_that_print_alike_are_marked_alike():
+    table = table2({**AS_PUBLISHED, "full-gcn": (0.98004,) * 3, "full-gin": (0.97996,) * 3, "full-sage": (0.979,) * 3})
+    heading = table.table.columns[0]
+    marks = {row.name: table.mark("text", row, heading) for row in table.table.rows}
+    assert (marks["full-gcn"], marks["full-gin"], marks["full-sage"]) == ("column", "column", "")
+
+
 def test_gains_by_hand():
     values = {**AS_PUBLISHED, "full-gcn": (0.97, 0.98, 0.99), "gin": (0.700, 0.700, 0.700)}
     theirs, text, released = gains(table2(values))[0].values()

@@ -8,6 +8,7 @@ from types import TracebackType
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.table import Column
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -20,9 +21,14 @@ from idgnn.experiments.store import Contents
 from idgnn.experiments.worker import Workers
 
 
+def _names() -> list[Column]:
+    """Columns of names, never cut: they are there to be copied. A column keeps its cells: each table has new ones."""
+    return [Column(name, overflow="fold") for name in ("table", "column", "protocol")]
+
+
 def show_grid(specs: Sequence[Spec], contents: Contents, label: str) -> None:
     """The number of runs of every column, and how many finished or failed."""
-    table = RichTable("table", "column", "protocol", "runs", "finished", "failed", title=label.rstrip(": ") or None)
+    table = RichTable(*_names(), "runs", "finished", "failed", title=label.rstrip(": ") or None)
     for name, some in _by_column(specs).items():
         keys = {spec.key for spec in some}
         finished, failed = len(keys & set(contents.finished)), len(keys & set(contents.failed))
@@ -36,7 +42,7 @@ def show_grid(specs: Sequence[Spec], contents: Contents, label: str) -> None:
 
 def show_plan(specs: Sequence[Spec], estimator: Estimator, workers: Workers | RayWorkers, label: str) -> None:
     """What would run, in its order, what would be downloaded, and estimates of time and memory."""
-    table = RichTable("table", "column", "protocol", "runs", "longest", "together", "memory")
+    table = RichTable(*_names(), "runs", "longest", "together", "memory")
     table.title = f"{label}what would run, the longest run, all runs together, memory of a run (estimates)"
     for name, some in _by_column(specs).items():
         each = [estimator(spec.job) for spec in some]
@@ -52,7 +58,7 @@ def show_plan(specs: Sequence[Spec], estimator: Estimator, workers: Workers | Ra
     console.print(
         f"{label}{len(specs)} runs, {workers.number} side by side on {', '.join(workers.devices)} "
         f"({workers.threads} thread{'s' * (workers.threads != 1)} each): about {duration(wall)}, up to "
-        f"{memory:.0f} GiB. Estimates: {measured} from the same run on this machine with another seed, "
+        f"{memory:.1f} GiB. Estimates: {measured} from the same run with another seed on such a processor, "
         f"{len(specs) - measured} from {estimator.source}.",
         highlight=False,
         soft_wrap=True,

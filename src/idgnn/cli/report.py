@@ -59,6 +59,11 @@ class Report:
             print(f"idgnn: note: {sentence}", file=sys.stderr)
         runs = {name: runs_of(table, found.records, self.quick) for name, table in TABLES.items()}
         keys = {name: {spec.key: spec for specs in each.values() for spec in specs} for name, each in runs.items()}
+        with_runs = [name for name, each in keys.items() if each.keys() & found.records.keys()]
+        if self.quick:
+            if not any(_trained(keys[name], found.records) for name in with_runs):
+                raise ValueError(f"{self.store} holds no run of idgnn reproduce --quick. Leave --quick out.")
+            print(f"idgnn: note: {NOT_COMPARABLE}.", file=sys.stderr)
         if unknown := len(found.records.keys() - {key for each in keys.values() for key in each}):
             print(
                 f"idgnn: note: {unknown} of {len(found.records)} records belong to no cell of a table and are not "
@@ -66,11 +71,6 @@ class Report:
                 "data or settings of another version.",
                 file=sys.stderr,
             )
-        with_runs = [name for name, each in keys.items() if each.keys() & found.records.keys()]
-        if self.quick:
-            print(f"idgnn: note: {NOT_COMPARABLE}.", file=sys.stderr)
-            if not any(_trained(keys[name], found.records) for name in with_runs):
-                raise ValueError(f"{self.store} holds no run of idgnn reproduce --quick. Leave --quick out.")
         chosen = self.tables or (with_runs if self.quick else TABLES)
         tables = [fill(TABLES[name], runs[name], found.records, self.quick) for name in TABLES if name in chosen]
         report = Content(tuple(tables))

@@ -59,8 +59,9 @@ class Reproduce:
     """Only these models; list names them."""
     seeds: tuple[int, ...] = ()
     """Unless given 0 1 2, as in the paper; with --quick 0."""
-    protocol: tuple[Protocol, ...] = ("text",)
-    """The paper's text, the settings of the authors' released code, or several of them."""
+    protocol: tuple[Protocol, ...] = ()
+    """The paper's text, the settings of the authors' released code, those that we recommend, or several of them; unless
+    given text, and with list all."""
     quick: bool = False
     """Few graphs, small networks, short training: minutes on a laptop, and not comparable with published numbers."""
     dry_run: bool = False
@@ -95,11 +96,12 @@ class Reproduce:
             self._run(store, limit)
 
     def _specs(self) -> list[Spec]:
-        from idgnn.experiments.grid import QUICK_SEEDS, SEEDS, Choice
+        from idgnn.experiments.grid import DEFAULT_PROTOCOLS, PROTOCOLS, QUICK_SEEDS, SEEDS, Choice
 
         tables = () if self.what in ("all", "list", "merge") else (self.what,)
         seeds = self.seeds or (QUICK_SEEDS if self.quick else SEEDS)
-        return Choice(tables, self.columns, self.models, self.protocol, seeds, self.quick).specs()
+        protocols = self.protocol or (PROTOCOLS if self.what == "list" else DEFAULT_PROTOCOLS)
+        return Choice(tables, self.columns, self.models, protocols, seeds, self.quick).specs()
 
     def _label(self) -> str:
         """The prefix of all messages about quick runs."""

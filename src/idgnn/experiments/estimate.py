@@ -87,7 +87,7 @@ class Estimator:
     @property
     def source(self) -> str:
         """Where the rate of jobs that were never measured comes from."""
-        for here, place in ((True, "this machine"), (False, f"other {self.kind.upper()}s")):
+        for here, place in ((True, "such a processor"), (False, f"other {self.kind.upper()}s")):
             if number := len(self._rates[here]):
                 return f"the rate of {number} recorded run{'s' * (number != 1)} on {place}"
         return "a default rate, because no run is recorded (it may be wrong by a factor of 10)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -40,27 +40,49 @@ class Choice:
         _check(self.tables, TABLES, "table")
         if any(not 0 <= seed < 2**63 for seed in self.seeds) or len(set(self.seeds)) < len(self.seeds):
             raise ValueError(f"the seeds are {list(self.seeds)}, expected different numbers from 0 on.")
-        every = [
-            spec
-            for table in self.tables or TABLES
-            for protocol in self.protocols
-            for spec in TABLES[table].specs(protocol, self.seeds)
-        ]
-        where = f" in {' or '.join(self.tables)}" if self.tables else ""
-        _check(self.columns, {spec.column for spec in every}, "column", where)
-        _check(self.models, {spec.row for spec in every}, "model", where)
+        every = self._every(self.protocols)
+        self._check_names(every)
         found = [
             spec
             for spec in every
             if (not self.columns or spec.column in self.columns) and (not self.models or spec.row in self.models)
         ]
         if not found:
-            known = (f"{name} ({' and '.join(table.protocols)})" for name, table in TABLES.items())
+            known = (f"{name} ({', '.join(table.protocols)})" for name, table in TABLES.items())
             raise ValueError(
                 "no run has this combination of table, column, model, protocol and seed. Leave one of them out. The "
                 f"protocols of the tables are: {', '.join(known)}."
             )
         return [quick(spec) for spec in found] if self.quick else found
+
+    def _every(self, protocols: Iterable[Protocol]) -> list[Spec]:
+        return [
+            spec
+            for table in self.tables or TABLES
+            for protocol in protocols
+            for spec in TABLES[table].specs(protocol, self.seeds)
+        ]
+
+    def _check_names(self, every: Sequence[Spec]) -> None:
+        """Refuses columns and models that these runs do not have, and says which other protocol has them."""
+        where = f" in {' or '.join(self.tables)}" if self.tables else ""
+        for what, names, of in (("column", self.columns, _column), ("model", self.models, _model)):
+            unknown = [name for name in names if name not in set(map(of, every))]
+            for protocol in PROTOCOLS if unknown else ():
+                if any(of(spec) in unknown for spec in self._every([protocol])):
+                    raise ValueError(
+                        f"the {what} {unknown[0]} is not part of the protocol {' or '.join(self.protocols)}. Add "
+                        f"--protocol {protocol}."
+                    )
+            _check(unknown, set(map(of, every)), what, where)
+
+
+def _column(spec: Spec) -> str:
+    return spec.column
+
+
+def _model(spec: Spec) -> str:
+    return spec.row
 
 
 def in_order(specs: Iterable[Spec], seconds: Callable[[Spec], float]) -> list[Spec]:

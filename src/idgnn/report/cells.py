@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Literal
 
+from idgnn.experiments.grid import SEEDS
 from idgnn.experiments.spec import RunRecord, Spec
 from idgnn.experiments.table import Column, Published
 
@@ -59,9 +60,16 @@ class Cell:
         return f"{self.mean:.{self.digits}f}{spread}"
 
     @property
-    def share(self) -> str:
-        """`2 of 3` if some runs are missing; empty if all or none are."""
-        return f"{self.n} of {self.total}" if 0 < self.n < self.total else ""
+    def count(self) -> str:
+        """`2 of 3` if some runs are missing, `9 seeds` if there are other ones than those of the paper."""
+        if self.n < self.total:
+            return f"{self.n} of {self.total}" if self.n else ""
+        return f"{self.n} seeds" if any(run.spec.seed not in SEEDS for run in self.runs) else ""
+
+    @property
+    def text(self) -> str:
+        """The number, and how many seeds it is a mean over if there are other ones than those of the paper."""
+        return f"{self.number} ({self.count})" if self.n and self.complete and self.count else self.number
 
     @property
     def sign(self) -> str:

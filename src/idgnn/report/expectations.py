@@ -61,7 +61,8 @@ def headline(blocks: Sequence[Block]) -> list[str]:
         if tally.checks:
             sentences.append(
                 f"Of {len(tally.checks)} expectations under the protocol {tally.protocol}, {held} held and {not_held} "
-                f"did not{f' ({so_far} of these so far)' if so_far else ''}; {not_run} have no result yet."
+                f"did not{f' ({so_far} of these so far)' if so_far else ''}"
+                f"{f', {not_run} not run yet' if not_run else ''}."
             )
     return sentences
 
@@ -105,21 +106,21 @@ def _reached(expected: Bounds, cell: Cell, column: Column, row: str) -> Shown:
     bound = next((each for each in expected.bounds if column.name in each.columns and row in each.rows), None)
     runs = f"{cell.n} of {cell.total} runs"
     if bound is None:
-        return Shown(cell.number, hint=runs)
+        return Shown(cell.text, hint=runs)
     check = reaches(cell.mean, bound.score, cell.complete, column.lower_is_better, column.digits)
-    return Shown(cell.number, check, runs, (bound.name, expected.protocol))
+    return Shown(cell.text, check, runs, (bound.name, expected.protocol))
 
 
 def _as_published(expected: WithinNoise, cell: Cell, column: Column, row: str) -> Shown:
     theirs = cell.published
     counts: tuple[str, Protocol] = (expected.tally, expected.protocol)
     if theirs is None:
-        return Shown(cell.number)
+        return Shown(cell.text)
     if cell.mean is None:
-        return Shown(cell.number, within(None, 0.0, False), f"published {theirs.mean:.3f}", counts)
+        return Shown(cell.text, within(None, 0.0, False), f"published {theirs.mean:.3f}", counts)
     difference, tolerance = cell.mean - theirs.mean, noise_tolerance(cell.std, cell.n, theirs.std)
     text = f"{printed(difference):+.3f} (±{tolerance:.3f})"
-    hint = f"{cell.number}, published {theirs.mean:.3f} ± {theirs.std or 0.0:.3f}"
+    hint = f"{cell.text}, published {theirs.mean:.3f} ± {theirs.std or 0.0:.3f}"
     return Shown(text, within(difference, tolerance, cell.complete), hint, counts)
 
 
@@ -134,7 +135,7 @@ def _better_than(every: Sequence[tuple[ResultTable, BetterThan]]) -> Block:
                 check, digits = _difference(table, expected, source, column), column.digits
                 text = "not run" if check.found is None else f"{printed(check.found, digits):+.{digits}f}"
                 shown = Shown(text) if source == "published" else Shown(text, check, "", (expected.tally, source))
-                cells = (*(Shown(cell.number if cell else "") for cell in numbers), shown)
+                cells = (*(Shown(cell.text if cell else "") for cell in numbers), shown)
                 lines.append(Line(source, cells, f"{column.group}, {column.title}"))
     rows = heads(titles[first.row], titles[first.other], "difference")
     return Block(first.name, first.title, first.caption, "", rows, tuple(lines))

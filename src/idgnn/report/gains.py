@@ -124,7 +124,7 @@ def _needed_gain(published: Gain) -> str:
 
 
 def _shown_level(gain: Gain, published: Gain) -> Shown:
-    text = gain.identity.number if gain.identity else "" if gain is published else "not run"
+    text = gain.identity.text if gain.identity else "" if gain is published else "not run"
     return Shown(text, level_check(gain, published), _model(gain.identity))
 
 

@@ -12,6 +12,7 @@ from idgnn.experiments import grid
 from idgnn.experiments.protocols import PROTOCOLS_OF_PAPER
 from idgnn.experiments.spec import RunRecord, Spec
 from idgnn.experiments.table import Column, Row, Table
+from idgnn.report.blocks import printed
 from idgnn.report.cells import Cell, best_cell, compare, make_cell, published_cell
 
 Source = Literal["published", Protocol]
@@ -66,15 +67,21 @@ class ResultTable:
         return [source for source in SOURCES if any(self.cell(source, row.name, column) for column in columns)]
 
     def mark(self, source: Source, row: Row, column: Column) -> Literal["", "family", "column"]:
-        """Whether a cell is the best of its family, or of all families that are compared."""
+        """Whether a cell is the best of its family or of all families that are compared, or prints as the best does."""
         own = self.cell(source, row.name, column)
         if own is None or own.mean is None or not row.family:
             return ""
         there = [each for each in self.table.rows if self.cell(source, each.name, column)]
         compared = [each for each in there if not each.beyond] or there  # a table may be beyond the paper as a whole
-        if row in compared and own is self.best(source, column, {each.family for each in compared}):
+        if row in compared and self._as_best(own, source, column, {each.family for each in compared}):
             return "column"
-        return "family" if own is self.best(source, column, (row.family,)) else ""
+        return "family" if self._as_best(own, source, column, (row.family,)) else ""
+
+    def _as_best(self, own: Cell, source: Source, column: Column, families: Iterable[str]) -> bool:
+        best = self.best(source, column, families)
+        if best is None or best.mean is None or own.mean is None:
+            return False
+        return printed(own.mean, column.digits) == printed(best.mean, column.digits)
 
     def best(self, source: Source, column: Column, families: Iterable[str]) -> Cell | None:
         """The best cell of some families."""

@@ -96,7 +96,10 @@ def runs_by_table(tables: Sequence[ResultTable]) -> Block:
             finished = sum(record is not None and record.error is None for record in records.values())
             cells.append(Shown(f"{finished:,} of {len(records):,}" if records else ""))
         lines.append(Line(table.title, tuple(cells)))
-    caption = "Tables may share runs; a shared run is run once."
+    caption = (
+        "Tables may share runs; a shared run is run once. Counted are the seeds of the paper, and of others the runs "
+        "that there are: a number with (9 seeds) behind it is a mean over as many."
+    )
     return Block("runs", "Runs", caption, "table", heads(*protocols), tuple(lines))
 
 

@@ -84,7 +84,7 @@ def _cell(cell: Cell | None, mark: str) -> Text:
     color = _STYLE.get(cell.status, "")
     style = f"{color}{' bold' * bool(mark)}{' underline' * (mark == 'column')}".strip()
     text = Text(cell.number.replace(" ", "") if cell.mean is not None else cell.number, style=style)
-    return text.append(f" {cell.sign} {cell.share and f'({cell.share})'}".rstrip(), style=color)
+    return text.append(f" {cell.sign} {cell.count and f'({cell.count})'}".rstrip(), style=color)
 
 
 def plain(report: Report, width: int = 120) -> str:
