@@ -20,9 +20,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::idgnn.identity.identity_graph.U
 
 @st.composite
 def options(draw) -> dict:
+    second = draw(st.sampled_from(SECOND))
     return {
-        "second": draw(st.sampled_from(SECOND)),
-        "radius": draw(st.integers(1, 3)),
+        "second": second,
+        **({"radius": draw(st.integers(1, 3))} if second == "ball" else {}),
         "with_self": draw(st.booleans()),
         "directed": draw(st.booleans()),
     }
@@ -136,7 +137,7 @@ def test_a_graph_without_nodes_has_no_answers():
             r"with second='neighbors', but the model has second='ball', radius=3",
         ),
         ("pair_index", {"directed": True}, {}, "built with directed=True, but the model has directed=False"),
-        (None, {"directed": True}, {"radius": 3}, None),  # which make no difference for neighbors
+        (None, {"directed": True}, {}, None),  # which makes no difference for nodes
         ("pair_index", {"second": "all"}, {}, None),  # nor for pairs
         ("triple_index", {"second": "all"}, {"directed": True}, None),  # these are read one by one
     ],

@@ -164,6 +164,11 @@ BAD_SETTINGS = {
     "no counts": ({"identity": "fast", "cycle_length": 0}, r"cycle_length is 0, expected.*at least 1"),
     "an unknown aggregation": ({"conv": "sage", "aggr": "min"}, r"aggr is 'min', expected 'max', 'mean' or 'sum'"),
     "heads that do not share the channels": ({"conv": "gat", "heads": 3}, r"is 8 and heads is 3"),
+    "an unknown nonlinearity": ({"act": "tanh"}, r"act is 'tanh', expected one of 'relu', 'gelu', 'silu'"),
+    "a text for a truth value": ({"residual": "no"}, r"residual is 'no', expected True or False"),
+    "a number for a truth value": ({"normalize": 1}, r"normalize is 1, expected True or False"),
+    "a text for a direction": ({"colors": 2, "directed": "no"}, r"directed is 'no', expected True or False"),
+    "half a number of colors": ({"colors": 2.0}, r"colors is 2.0, expected 1 or 2"),
     "gine without edge_dim": ({"conv": "gine", "edge_dim": None}, r"'gine' needs edge_dim"),
 }
 

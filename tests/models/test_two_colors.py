@@ -191,8 +191,11 @@ def test_an_embedding_that_does_not_fit_is_refused() -> None:
     spokes = torch.stack([torch.zeros(400, dtype=torch.long), torch.arange(1, 401)])
     star = Data(x=torch.ones(401, 1), edge_index=torch.cat([spokes, spokes.flip(0)], dim=1))
     model = IDGNN(1, 8, 2, 3, colors=2).eval()
-    with pytest.raises(ValueError, match=r"one embedding alone has [\d,]+ states.*second='neighbors'"):
+    with pytest.raises(ValueError, match=r"one embedding alone has [\d,]+ states.*Networks with one color or fewer"):
         model.embed(star, memory="2MiB")
+    ball = IDGNN(1, 8, 2, 3, colors=2, second="ball").eval()
+    with pytest.raises(ValueError, match=r"one embedding alone has [\d,]+ states.*second='neighbors', one color"):
+        ball.embed(star, memory="2MiB")
     leaves = torch.arange(1, 20)
     found = model.embed(star, leaves, memory="2MiB")
     torch.testing.assert_close(found, model(star.x, star.edge_index, queries=leaves))
@@ -226,6 +229,7 @@ def test_options_of_two_colors_are_refused_with_one(option) -> None:
     for make in made[: 3 if name == "pool" else 4]:
         with pytest.raises(ValueError, match=f"{name}={value!r} has {one}"):
             make()
+    option = {"second": "ball", **option} if name == "radius" else option
     settings = ModelSettings(colors=2, **option)  # the plain GCN that its budget is counted with has one color
     assert make_predictor(settings, "node", 4, 2, None).encoder.colors == 2
 
@@ -240,6 +244,13 @@ def test_bad_input_is_refused() -> None:
         ModelSettings(identity="none", colors=2)
     with pytest.raises(ValueError, match="pool is 'median', expected one of 'sum', 'mean', 'max'"):
         IDGNN(4, 8, 2, colors=2, pool="median")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"radius is 3, but second is 'neighbors', which has none. Use second='ball'"):
+        IDGNN(4, 8, 2, colors=2, radius=3)
+    with pytest.raises(ValueError, match=r"GraphConv is a layer, .* reads no second nodes"):
+        identity_aware(GraphConv(4, 8), colors=2, pool="mean")
+    for model in (IDGNN(4, 8, 2, colors=2), identity_aware(GIN(4, 8, 3), colors=2)):
+        with pytest.raises(ValueError, match="the queried nodes are a list, expected an integer tensor"):
+            model(x, EDGES, queries=[1, 2])
     with pytest.raises(ValueError, match=r"the model has one color.*colors=2"):
         IDGNN(4, 8, 2)(x, EDGES, queries=TRIPLES)
     with pytest.raises(ValueError, match=r"the model has one color.*colors=2"):

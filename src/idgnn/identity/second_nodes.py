@@ -13,7 +13,7 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from idgnn.choices import SecondNodesName, TwoColorOptions
+from idgnn.choices import SecondNodesName, TwoColorOptions, check_flags
 from idgnn.identity.adjacency import Adjacency, IndexedGraph, group_edges, groups, spread
 from idgnn.identity.checks import check_pairs, check_whole
 from idgnn.identity.cone import ball
@@ -60,6 +60,7 @@ class SecondNodes:
             names = ", ".join(map(repr, get_args(SecondNodesName)))
             raise ValueError(f"second is {self.second!r}, expected one of {names}.")
         check_whole(self.radius, "radius", "the steps from a node to its second nodes")
+        check_flags(self, ("with_self", "directed"))
 
     @property
     def node_options(self) -> str:
@@ -80,7 +81,7 @@ class SecondNodes:
     def read(self, graph: IndexedGraph, queries: Tensor | None) -> Reading:
         """The triples that answer all nodes (`None`), nodes `[num_queries]`, pairs `[2, num_queries]`, or triples."""
         device = graph.into.edge.device
-        if queries is None or queries.dim() < 2:
+        if not isinstance(queries, Tensor) or queries.dim() < 2:
             return self.of_nodes(graph, as_queries(queries, graph.num_nodes, device).node)
         if is_triples(queries):
             asked = as_queries(queries, graph.num_nodes, device)

@@ -52,8 +52,8 @@ class ToIdentityGraph(BaseTransform):
     ) -> None:
         check_num_layers(num_layers)
         check_num_colors(colors)
-        second_nodes = SecondNodes(second, radius, with_self, directed)
         TwoColorOptions(second, radius, with_self=with_self, directed=directed).check_used(colors)
+        second_nodes = SecondNodes(second, radius, with_self, directed)
         self.num_layers = num_layers
         self.queries = queries
         self.second_nodes = second_nodes if colors == 2 else None

@@ -115,8 +115,8 @@ def identity_aware(
         raise ValueError(f"color is {color!r}, expected one of {', '.join(map(repr, get_args(Color)))}.")
     check_num_colors(colors)
     check_pool(pool)
-    second_nodes = SecondNodes(second, radius, with_self, directed)
     TwoColorOptions(second, radius, pool, with_self, directed).check_used(colors)
+    second_nodes = SecondNodes(second, radius, with_self, directed)
     check_takeable(module)
     if takes_types(module):
         if any((tuple(per_node), tuple(per_edge), tuple(shared))):
@@ -132,6 +132,11 @@ def identity_aware(
         return IdentityAwareModel(module, said, color, second_nodes if colors == 2 else None, pool)
     if said:
         raise ValueError("per_node, per_edge and shared are for models; the arguments of a layer are given per row.")
+    if second_nodes != SecondNodes() or pool != TwoColorOptions.pool:
+        raise ValueError(
+            f"{type(module).__name__} is a layer, which is given the color of each row and reads no second nodes. "
+            "Leave second, radius, pool, with_self and directed out, or wrap a model that calls the layer."
+        )
     return IdentityAwareLayer(module, color, colors)
 
 

@@ -10,7 +10,16 @@ from torch.nn.functional import dropout as drop
 from torch.nn.functional import normalize as l2_normalize
 from torch_geometric.nn import BatchNorm
 
-from idgnn.choices import Activation, EdgeInput, Identity, Pool, TwoColorOptions, check_num_colors, check_pool
+from idgnn.choices import (
+    Activation,
+    EdgeInput,
+    Identity,
+    Pool,
+    TwoColorOptions,
+    check_flags,
+    check_num_colors,
+    check_pool,
+)
 from idgnn.identity.checks import check_num_layers, check_whole
 from idgnn.identity.cycle_features import check_scale
 from idgnn.identity.row_graph import RowGraph
@@ -188,6 +197,7 @@ def _check(config: EncoderConfig) -> None:
         raise ValueError(f"identity is {config.identity!r}, expected one of {', '.join(get_args(Identity))}.")
     check_num_colors(config.colors, config.identity)
     check_pool(config.pool)
+    check_flags(config, ("residual", "normalize"))
     if config.act not in get_args(Activation):
         raise ValueError(f"act is {config.act!r}, expected one of {', '.join(map(repr, get_args(Activation)))}.")
     TwoColorOptions(config.second, config.radius, config.pool, config.with_self, config.directed).check_used(
