@@ -253,8 +253,26 @@ def test_the_folder_says_whose_network_it_is(tmp_path):
     assert (settings["own_network"], settings["model"]) == ("MyNet", None)
     assert RunSettings.from_dict(settings).own_network == "MyNet"
     written = json.loads((tmp_path / "model.json").read_text())["settings"]["encoder"]
-    assert written == {"own_network": "MyNet", "in_channels": 2, "hidden_channels": 6}
+    assert written == {"own_network": "MyNet", "in_channels": 2, "hidden_channels": 6, "reading": ""}
     assert run.result["width"] == 6
+
+
+def test_it_is_not_loaded_into_a_model_that_reads_queries_in_another_way(tmp_path):
+    """The weights are those of any pool and any second nodes."""
+    given = {"colors": 2, "pool": "mean", "second": "ball", "radius": 2}
+    run = fitted("node-clustering", identity_aware(MODELS["MyNet"](), **given), tmp_path)
+    graphs = graphs_for("node-clustering", 3, seed=9)
+    again = Run.load(tmp_path, model=identity_aware(MODELS["MyNet"](), **given))
+    assert again.predict(graphs, device="cpu") == run.predict(graphs, device="cpu")
+    run.model.encoder.save(tmp_path / "weights.safetensors")
+    said = r"saved with pool='mean', second='ball', radius=2, and the model has "
+    for other, now in (({"pool": "sum"}, "pool='sum', second='ball', radius=2"), ({"radius": 3}, ".*radius=3")):
+        model = identity_aware(MODELS["MyNet"](), **given | other)
+        with pytest.raises(ValueError, match=said + now):
+            Run.load(tmp_path, model=model)
+        with pytest.raises(ValueError, match=said + now):
+            model(graphs[0].x, graphs[0].edge_index)
+            model.load(tmp_path / "weights.safetensors")
 
 
 def test_its_code_is_not_in_the_folder(tmp_path):

@@ -122,6 +122,11 @@ class IdentityAwareModel(Wrapped):
         return self._num_layers
 
     @property
+    def reading(self) -> str:
+        """With two colors the options of second nodes and the pool."""
+        return "" if self.second_nodes is None else f"pool={self.pool!r}, {self.second_nodes.options}"
+
+    @property
     def kind(self) -> str:
         """What is prepared for it in its last call."""
         colors = 1 if self.second_nodes is None else 2

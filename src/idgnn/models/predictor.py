@@ -35,7 +35,8 @@ class Predictor(Saved):
         level: What is asked about.
         num_outputs: Numbers per answer.
         encoder: The settings of an :class:`idgnn.IDGNN` without a last linear layer; of a wrapped model its class
-            (`own_network`), `in_channels`, and `hidden_channels`, the width of its output.
+            (`own_network`), `in_channels`, `hidden_channels`, the width of its output, and `reading`, how it reads
+            queries.
         pair_hidden: Width of the hidden layer of the MLP that reads pairs.
         pair_head: `"mlp"`, or `"paper"`, where one linear layer reads a conditional embedding of ID-GNN-Full.
         symmetric: Whether the answer about a pair is the mean of those about (u, v) and (v, u). Encoders with two
@@ -164,6 +165,7 @@ class Predictor(Saved):
         if name != own:
             found = "an IDGNN, which is made from its settings. Leave model out" if own is None else f"{own}. Pass that"
             raise ValueError(f"model is {name}, but the network in {folder} is {found}.")
+        wrapped.check_reading(settings["encoder"].get("reading", wrapped.reading), folder)
         return cls._made(folder, {**settings, "wrapped": wrapped})._load_weights(folder, assign=False)
 
 
@@ -210,7 +212,12 @@ def wrapped_predictor(
     if not isinstance(h, Tensor) or h.dim() != 2:
         found = f"a tensor of shape {['num_nodes', *h.shape[1:]]}" if isinstance(h, Tensor) else f"a {type(h).__name__}"
         raise ValueError(f"{name} returns {found}, expected one tensor of shape [num_nodes, channels].")
-    settings = {"own_network": name, "in_channels": x.size(1), "hidden_channels": h.size(1)}
+    settings = {
+        "own_network": name,
+        "in_channels": x.size(1),
+        "hidden_channels": h.size(1),
+        "reading": encoder.reading,
+    }
     return Predictor(level, num_outputs, settings, symmetric=symmetric, wrapped=encoder)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
@@ -27,10 +27,26 @@ def takes(module: nn.Module, name: str) -> bool:
     return name in signature(module.forward).parameters
 
 
+_READING = "reading"  # in the metadata of a file
+
+
 class Wrapped(nn.Module):
     """What identity-aware layers and models have in common."""
 
     module: Any
+
+    @property
+    def reading(self) -> str:
+        """How queries are read, as it is written in a call, if the weights do not tell; empty with one color."""
+        return ""
+
+    def check_reading(self, saved: str, where: object) -> None:
+        """Refuses weights that were trained for queries that are read in another way."""
+        if saved != self.reading:
+            raise ValueError(
+                f"the weights in {where} were saved with {saved or 'one color'}, and the model has "
+                f"{self.reading or 'one color'}. Wrap it with the same options."
+            )
 
     def takes(self, name: str) -> bool:
         """Whether the wrapped module takes an argument of this name, `edge_attr` or `edge_weight` for example."""
@@ -44,7 +60,7 @@ class Wrapped(nn.Module):
                 raise ValueError(f"{name} has no width before the first call. Call the model once, then save it.")
             state[name] = tensor.detach().clone(memory_format=torch.contiguous_format)  # tied weights are written twice
         with replacing(Path(path)) as temporary:
-            save_file(state, temporary, metadata={"format": "pt"})
+            save_file(state, temporary, metadata={"format": "pt", _READING: self.reading})
 
     def load(self, path: str | os.PathLike[str]) -> Self:
         """Reads the weights that :meth:`save` wrote into this model, which it returns in evaluation mode.
@@ -60,9 +76,13 @@ class Wrapped(nn.Module):
         if not Path(path).is_file():
             raise ValueError(f"there is no file {path}, expected one that {type(self).__name__}.save wrote.")
         try:
+            with safe_open(path, framework="pt") as file:
+                saved = (file.metadata() or {}).get(_READING)
             self.load_state_dict(load_file(path))
         except (SafetensorError, RuntimeError) as error:
             raise ValueError(f"{path} does not hold the weights of this model: {error}") from None
+        if saved is not None:
+            self.check_reading(saved, path)
         return self.eval()
 
 
