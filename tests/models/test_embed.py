@@ -1,5 +1,7 @@
 """Embedding by chunks gives what the network gives in one piece, on every awkward graph, however little memory."""
 
+import re
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -302,6 +304,19 @@ def test_a_root_that_does_not_fit_alone_is_refused_at_once():
     ):
         embed_by_chunks(model, data, None, 3_600_000, lambda positions, values, number: done.append(number))
     assert not done
+
+
+@pytest.mark.parametrize("name", ["gat", "gin"])
+def test_the_memory_that_a_refusal_asks_for_is_enough(name):
+    edges = [(i, 3000 + hub) for hub in range(4) for i in range(600 * hub + 400)]
+    data = graph(3004, edges, undirected=True)
+    model, roots = encoder(KINDS[name], 3), torch.arange(3000, 3004)
+    memory = as_bytes("6MiB", torch.device("cpu"))
+    with pytest.raises(TooLargeError, match="the embedding of node 3003 alone") as refusal:
+        model.embed(data, roots, memory=memory)
+    more = re.search(r"Give ([\d.]+ [KMG]iB) more", str(refusal.value))
+    assert more is not None
+    model.embed(data, roots, memory=memory + as_bytes(more[1], torch.device("cpu")))
 
 
 @pytest.mark.parametrize(

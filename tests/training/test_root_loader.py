@@ -323,6 +323,7 @@ def test_moving_a_batch_changes_nothing(identity, queries):
     [
         ({"batch_size": 0}, "batch_size is 0, expected a whole number of at least 1: the queries in a batch"),
         ({"num_workers": -1}, "num_workers is -1"),
+        ({"fanout": None}, r"fanout is None, expected the most in-neighbors of a node for each round"),
         ({"fanout": (5,)}, r"fanout is \[5\], but the network has 3 rounds .* for example \[15, 10, 5\]"),
         ({"fanout": (5, 0, 5)}, r"fanout is \[5, 0, 5\], expected whole numbers of at least 1, or -1 for all"),
         ({"queries": torch.tensor([7])}, "the queried nodes name node 7, but the graph has 5 nodes"),

@@ -191,7 +191,8 @@ def _two_color_answers(
         for first, last in cut(cost, budget.chunk):
             some = second.read(indexed, roots[..., begin + first : begin + last])
             if last == first + 1 and float(cost[first]) > budget.room:  # by the bound; it may be less
-                _check_two_colors(indexed, num_layers, some, budget, network is not None and network.keeps_sums)
+                fewer = "" if second.second == "neighbors" else "second='neighbors', "
+                _check_two_colors(indexed, num_layers, some, budget, network is not None and network.keeps_sums, fewer)
             if network is not None:
                 values, missed = network.two_colors(some)
             else:
@@ -200,8 +201,10 @@ def _two_color_answers(
             yield begin + first, begin + last, values, missed if listed else 0
 
 
-def _check_two_colors(graph: IndexedGraph, num_layers: int, asked: Reading, budget: Budget, sums: bool) -> None:
-    """Refuses an answer whose rows do not fit into the room."""
+def _check_two_colors(
+    graph: IndexedGraph, num_layers: int, asked: Reading, budget: Budget, sums: bool, fewer: str
+) -> None:
+    """Refuses an answer whose rows do not fit into the room; `fewer` is an option that would help."""
     rows, edges = 0, 0
     for found in count_rows(graph, num_layers, asked.queries, exchange=False):
         rows, edges = found.rows, found.edges
@@ -210,9 +213,9 @@ def _check_two_colors(graph: IndexedGraph, num_layers: int, asked: Reading, budg
     if cost > room:
         raise TooLargeError(
             f"one embedding alone has {rows:,} states of its own under two colors and takes about {readable(cost)}, "
-            f"but of the memory that was given {readable(room)} are left for that. Give about "
-            f"{readable(2 * (cost - room))} more (memory=..., --memory). Networks with second='neighbors', one color, "
-            "or fewer layers need less."
+            f"but of the memory that was given {readable(room)} are left for that. Give "
+            f"{readable(2.1 * (cost - room))} more (memory=..., --memory). Networks with {fewer}one color or fewer "
+            "layers need less."
         )
 
 

@@ -58,9 +58,7 @@ class KeptNetwork:
         fit alone. Of several processes, and of work that was begun, those that are left to this one."""
         bounds = row_bounds(self.graph, self.model.num_layers, queries)
         cost = self.budget.cost(*bounds, self.keeps_sums)
-        for query in (cost > self.budget.room).nonzero().flatten():  # by the bound; what it really costs may be less
-            alone = queries.slice(int(query), int(query) + 1)
-            self._check(find_cone(self.graph, self.model.num_layers, alone), alone)
+        self._check(queries, cost)
         total = torch.cat([cost.new_zeros(1), cost.cumsum(0)]).tolist()
         for first, last in share.left(cut(cost, min(self.budget.chunk, share.limit(cost))), start):
             yield (first, last), total[last] - total[first]
@@ -207,16 +205,30 @@ class KeptNetwork:
         kept.total_with_own[nodes] = total
         return operator.finish(total)
 
-    def _check(self, cone: Cone, query: Queries) -> None:
-        rows, node = cone.key.numel(), cone.node
-        edges = self.graph.into.degree_of(node).sum()
-        between = torch.stack([each.degree_of(node).sum() for each in self.graph.ascending]).sum()
-        cost = self.budget.cost(torch.tensor(rows), between, edges, self.keeps_sums)
-        room = self.budget.room
-        if cost > room:
-            raise TooLargeError(
-                f"the embedding of node {int(query.node)} alone has {rows:,} states of its own and takes about "
-                f"{readable(float(cost))}, but of the memory that was given {readable(room)} are left for that. "
-                f"Give about {readable(2 * (float(cost) - room))} more (memory=..., --memory), or, if there are many "
-                "graphs, take fewer of them at a time. ID-GNN-Fast and networks with fewer layers need less."
-            )
+    def _check(self, queries: Queries, bound: Tensor) -> None:
+        """Refuses queries that do not fit one by one, and names the largest. What each costs is at most its bound."""
+        most, largest = self.budget.room, None
+        for query in (bound > most).nonzero().flatten()[bound[bound > most].argsort(descending=True)].tolist():
+            if bound[query] <= most:
+                break  # those that follow are no larger than the largest so far
+            alone = queries.slice(query, query + 1)
+            cone = find_cone(self.graph, self.model.num_layers, alone)
+            cost = self._cost_of(cone)
+            if cost > most:
+                most, largest = cost, (int(alone.node), cone.key.numel())
+        if largest is None:
+            return
+        node, rows = largest
+        missing = 2 * (most - self.budget.room)  # half of the room is for what a chunk needs besides its rows
+        raise TooLargeError(
+            f"the embedding of node {node} alone has {rows:,} states of its own and takes about {readable(most)}, but "
+            f"of the memory that was given {readable(self.budget.room)} are left for that. Give "
+            f"{readable(1.05 * missing)} more (memory=..., --memory), or, if there are many graphs, take fewer of them "
+            "at a time. ID-GNN-Fast and networks with fewer layers need less."
+        )
+
+    def _cost_of(self, cone: Cone) -> float:
+        """Bytes that the rows of a cone take."""
+        edges = self.graph.into.degree_of(cone.node).sum()
+        between = torch.stack([each.degree_of(cone.node).sum() for each in self.graph.ascending]).sum()
+        return float(self.budget.cost(torch.tensor(cone.key.numel()), between, edges, self.keeps_sums))

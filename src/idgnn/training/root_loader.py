@@ -101,6 +101,11 @@ class RootLoader:
     ) -> None:
         check_whole(batch_size, "batch_size", "the queries in a batch")
         check_whole(num_workers, "num_workers", "the processes that prepare batches", least=0)
+        if not isinstance(fanout, Sequence):
+            raise ValueError(
+                f"fanout is {fanout!r}, expected the most in-neighbors of a node for each round, such as (15, 10, 5), "
+                "or nothing to have them all."
+            )
         self.batch_size, self.fanout, self.shuffle, self.seed = batch_size, tuple(fanout), shuffle, seed
         self.epoch = 0
         """The number of the next pass: set it to repeat one."""
