@@ -80,6 +80,21 @@ def test_train_predict_embed(club, capsys):
     assert list(rows(club / "embeddings.csv")[0])[:3] == ["graph", "node", "e0"]
 
 
+def test_embeddings_that_keep_their_length(club, capsys):
+    chosen = ["--identity", "full", "--colors", "2", "--pool", "mean", "--act", "silu", "--layers", "3"]
+    main([*TRAIN, *chosen, "--no-normalize", "--epochs", "2"])
+    said = capsys.readouterr().out
+    assert "gcn, identity full, colors 2, pool mean, act silu, normalize False, " in said
+    unscaled = run_folder(club)
+    main([*TRAIN, *chosen, "--epochs", "2", "--runs", "normalized"])
+    (scaled,) = (club / "normalized").iterdir()
+    for folder in (unscaled, scaled):
+        main(["embed", str(folder), *FILES, "--output", "embeddings.npz"])
+        with np.load(club / "embeddings.npz") as file:
+            lengths = np.linalg.norm(file["embedding"], axis=1)
+        assert np.allclose(lengths, 1, atol=1e-5) == (folder == scaled)
+
+
 def test_new_nodes_are_read_as_the_old_ones_were(club):
     main([*TRAIN, "--epochs", "2"])
     (club / "new_edges.csv").write_text("source,target\nann,ben\nben,cid\n")

@@ -141,7 +141,7 @@ def test_the_command_says_what_it_chose_and_why(tmp_path, monkeypatch, capsys):
     main([*command, "--device", "cpu"])
     said = capsys.readouterr().out
     assert "Chosen: identity full" in said and "pairs in a batch" in said and "--features degree" in said
-    assert "Your own choice: --identity, --layers, --query-batch-size." in said
+    assert "To choose yourself: --identity, --layers, --query-batch-size." in said
     main([*command, "--device", "cpu", "--identity", "none", "--layers", "2", "--query-batch-size", "32"])
     said = capsys.readouterr().out
     assert "Chosen" not in said and "identity none" in said

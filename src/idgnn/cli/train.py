@@ -142,7 +142,7 @@ class Train:
             print(f"Chosen: {reason}", flush=True)
         if chosen.reasons:
             free = (f"--{name.replace('_', '-')}" for name in names if name not in fixed)
-            print(f"Your own choice: {', '.join(free)}.", flush=True)
+            print(f"To choose yourself: {', '.join(free)}.", flush=True)
         settings = replace(settings, model=chosen.model, training=chosen.training)
         for sentence in unused_options(settings, self.written):
             warnings.warn(sentence, stacklevel=2)

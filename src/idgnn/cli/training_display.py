@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -14,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from idgnn.cli.grid_display import duration
+from idgnn.models.settings import LayerOptions
 from idgnn.training.callbacks import Callback
 from idgnn.training.processes import command
 from idgnn.training.run_folder import Epoch
@@ -48,7 +50,7 @@ class TrainingProgress(Callback):
         model, options = settings["model"], settings["training"]
         self.console.print(
             f"[bold]{dataset['name']}[/] ({dataset['graphs']} graph{'s' * (dataset['graphs'] != 1)}), "
-            f"{settings['task']['name']}: {model['conv']}, identity {model['identity']}, "
+            f"{settings['task']['name']}: {_described(model)}, "
             f"{num_parameters:,} parameters, seed {settings['seed']}",
             highlight=False,
             soft_wrap=True,
@@ -99,6 +101,15 @@ class TrainingProgress(Callback):
             self.console.print(
                 f"Stopped. To continue: {command()} train --resume {self.folder}", soft_wrap=True, highlight=False
             )
+
+
+def _described(model: dict[str, Any]) -> str:
+    """The layer, the identity, and what differs from the defaults."""
+    values = {each.name: model.get(each.name, each.default) for each in fields(LayerOptions)}
+    conv, identity = values["conv"], values["identity"]
+    others = [each.name for each in fields(LayerOptions) if each.name not in ("conv", "identity")]
+    changed = [f"{name} {values[name]}" for name in others if values[name] != getattr(LayerOptions, name)]
+    return ", ".join([conv, f"identity {identity}", *changed])
 
 
 def show_runs(runs: Sequence[Run]) -> None:

@@ -230,6 +230,7 @@ FIRST_DEFAULTS: dict[type, dict[str, Any]] = {
         "pool": "sum",
         "residual": False,
         "act": "relu",
+        "normalize": True,
         "with_self": False,
         "aggr": "max",
         "heads": 1,

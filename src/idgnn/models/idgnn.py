@@ -65,8 +65,9 @@ class IDGNN(Network):
         act: The nonlinearity: `"relu"`, or `"gelu"` or `"silu"`, which are smooth and learn exact quantities, such as
             counts, from fewer labels.
         dropout: Share of the hidden states that is set to zero in training, after the first layer and each round.
-        residual: Whether a round adds to the state that it starts from: networks of 5 and more layers train faster.
+        residual: Whether a round adds to the state that it starts from.
         normalize: Whether embeddings are scaled to length 1 before the last linear layer, as in the paper's code.
+            What the length tells is lost then: `pool="sum"` and `"mean"` compute the same, and counts need `False`.
         aggr: Aggregation of `"sage"`.
         heads: Attention heads of `"gat"`.
         edge_dim: Number of edge features of `"gine"`.

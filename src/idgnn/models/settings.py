@@ -56,7 +56,9 @@ class LayerOptions:
     dropout: float = 0.0
     """Share of the hidden states that is set to zero in training, after the first layer and after each round."""
     residual: bool = False
-    """Whether a round adds to the state that it starts from: networks of 5 and more layers train faster."""
+    """Whether a round adds to the state that it starts from."""
+    normalize: bool = True
+    """Whether embeddings are scaled to length 1 before they are read: sums then become the same as means."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +75,6 @@ class EncoderConfig(LayerOptions):
     """Width of the embeddings; `None` leaves the last linear layer out."""
     num_layers: int = 3
     """Rounds of message passing."""
-    normalize: bool = True
-    """Whether embeddings are scaled to length 1 before the last linear layer."""
     edge_dim: int | None = None
     """Number of edge features of gine."""
     num_embeddings: int | None = None
