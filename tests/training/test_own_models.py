@@ -2,6 +2,7 @@
 
 import copy
 import json
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -236,6 +237,32 @@ def test_a_run_of_another_network_is_not_resumed(tmp_path):
         Train(resume=tmp_path)()
 
 
+def test_a_run_is_not_resumed_with_queries_that_are_read_in_another_way(tmp_path):
+    task, options = "node-clustering", {"training": QUICK, "folder": tmp_path}
+    with pytest.raises(KeyboardInterrupt):
+        mean = identity_aware(MyNet(), colors=2, pool="mean")
+        train(graphs_for(task), task, model=mean, callbacks=[StopAfterOne()], **options)
+    with pytest.raises(ValueError, match="has other settings"):
+        largest = identity_aware(MyNet(), colors=2, pool="max")
+        train(graphs_for(task), task, model=largest, resume=True, **options)
+    again = identity_aware(MyNet(), colors=2, pool="mean")
+    assert train(graphs_for(task), task, model=again, resume=True, **options).epochs[-1].epoch == QUICK.epochs
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_model_that_does_not_see_the_direction_of_pairs_is_warned_of(directed):
+    pairs = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+    graphs = [
+        Data(graph.x, graph.edge_index, edge_label_index=pairs, edge_label=torch.tensor([0, 1, 0, 1]))
+        for graph in graphs_for("node-clustering")
+    ]
+    model = identity_aware(MyNet(), colors=2, directed=directed)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted("pair-classification", model, graphs=graphs)
+    assert any("wrap it with directed=True" in str(each.message) for each in caught) != directed
+
+
 def test_the_given_model_is_not_changed_and_its_weights_are_the_start():
     model = aware("MyNet")
     before = copy.deepcopy(model.state_dict())
@@ -270,9 +297,14 @@ def test_it_is_not_loaded_into_a_model_that_reads_queries_in_another_way(tmp_pat
         model = identity_aware(MODELS["MyNet"](), **given | other)
         with pytest.raises(ValueError, match=said + now):
             Run.load(tmp_path, model=model)
+        model(graphs[0].x, graphs[0].edge_index)
+        before = copy.deepcopy(model.state_dict())
         with pytest.raises(ValueError, match=said + now):
-            model(graphs[0].x, graphs[0].edge_index)
             model.load(tmp_path / "weights.safetensors")
+        assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    one = aware("MyNet")
+    with pytest.raises(ValueError, match=r"saved with pool='mean', .*the model has one color"):
+        one.load(tmp_path / "weights.safetensors")
 
 
 def test_its_code_is_not_in_the_folder(tmp_path):

@@ -5,8 +5,9 @@ import json
 import pytest
 import torch
 from torch_geometric.data import Data
+from torch_geometric.nn import GIN
 
-from idgnn import IDGNN
+from idgnn import IDGNN, identity_aware
 from idgnn.training.partial import Partial, discard, embed_partial
 
 
@@ -72,6 +73,18 @@ def test_other_weights_other_edges_other_roots(work, tmp_path, monkeypatch):
     stopped(work, path)
     out = embed_partial(model, data, torch.arange(39, -1, -1), None, False, path)
     assert torch.allclose(out, model.embed(data).flip(0), atol=1e-6)
+
+
+def test_other_pools_of_equal_weights(work, tmp_path, monkeypatch):
+    path, (_, data) = tmp_path / "partial", work
+    mean, largest = (
+        identity_aware(GIN(2, 4, num_layers=2).requires_grad_(False), colors=2, pool=pool) for pool in ("mean", "max")
+    )
+    for model in (mean, largest):  # the first call adds the weights of colored messages
+        model(data.x, data.edge_index)
+    largest.load_state_dict(mean.state_dict())
+    stopped((mean, data), path, 300_000)
+    assert started_at((largest, data), path, monkeypatch) == 0
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", "{}", json.dumps({"fingerprint": "", "shape": [40, 8], "done": 7})])

@@ -172,7 +172,8 @@ def partial_path(path: Path, processes: Processes) -> Path:
 
 def _fingerprint(encoder: AnyEncoder, data: Data, roots: Tensor | None) -> str:
     """Equal only for equal weights, settings, graphs and roots."""
-    made_of = repr(encoder) if isinstance(encoder, IdentityAwareModel) else encoder.settings
+    own = isinstance(encoder, IdentityAwareModel)
+    made_of = [repr(encoder), encoder.reading] if own else encoder.settings
     digest = hashlib.sha256(json.dumps(made_of, default=repr).encode())
     digest.update(save(separate_tensors(encoder.state_dict())))
     asked = Data(**{name: value for name, value in data.to_dict().items() if isinstance(value, Tensor)})

@@ -12,9 +12,12 @@ from torch import Tensor
 
 from idgnn.graphs.dataset import Dataset
 from idgnn.graphs.schema import Schema, fit_standardization, standardize
+from idgnn.identity.adjacency import is_symmetric
+from idgnn.models.identity_aware_model import IdentityAwareModel
 from idgnn.models.predictor import Predictor
 from idgnn.tasks.problem import Problem, make_problem
 from idgnn.tasks.query_set import QuerySet, restore_integers
+from idgnn.tasks.task_settings import TaskSettings
 from idgnn.training.run_settings import RunSettings
 
 
@@ -86,3 +89,16 @@ def warn_of_unused_edge_data(problem: Problem, model: Predictor) -> None:
         if values is not None and not model.encoder.takes(name):
             unused = f"{encoder['conv']} does not read; {layer} does" if own is None else f"{own} does not take: {name}"
             warnings.warn(f"the edges have {what}, which {unused}.", stacklevel=2)
+
+
+def warn_of_lost_direction(problem: Problem, task: TaskSettings, model: IdentityAwareModel) -> None:
+    """Warns if pairs have a direction that a wrapped model with two colors does not see; settings see to it."""
+    if problem.level != "pair" or problem.symmetric or model.second_nodes is None or model.second_nodes.directed:
+        return
+    if task.name == "shortest-path" and is_symmetric(problem.train.edge_index, problem.train.owner.numel()):
+        return
+    warnings.warn(
+        "the model has two colors and answers the pairs (u, v) and (v, u) alike, but in this task they may have "
+        "different labels. If they do, wrap it with directed=True: idgnn.identity_aware(..., colors=2, directed=True).",
+        stacklevel=2,
+    )

@@ -99,6 +99,8 @@ class RunSettings:
     seed: int = 0
     own_network: str | None = None
     """The class of the network if it is a model of the user's own, in place of `model`."""
+    reading: str = ""
+    """How that model reads queries if it has two colors."""
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values, for a JSON file."""
@@ -125,6 +127,7 @@ class RunSettings:
                 Selection(**_checked_names(Selection, values["selection"])),
                 values["seed"],
                 own_network,
+                values.get("reading", ""),
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"the settings of the run are not complete: {error!r}. Start it again.") from None

@@ -28,7 +28,7 @@ from idgnn.training.prediction_tables import (
     write_table,
 )
 from idgnn.training.processes import Processes
-from idgnn.training.ready_data import ready, warn_of_unused_edge_data
+from idgnn.training.ready_data import ready, warn_of_lost_direction, warn_of_unused_edge_data
 from idgnn.training.run_folder import PREDICTIONS, Epoch, RunFolder
 from idgnn.training.run_settings import RunSettings
 from idgnn.training.seeds import seed_of
@@ -109,6 +109,7 @@ def _make_model(settings: RunSettings, problem: Problem, wrapped: IdentityAwareM
             "features is 'embedding', learned vectors in the first layer of an IDGNN, but model is a model of your "
             "own. Use onehot, or give the nodes their numbers as x and look vectors up in your model."
         )
+    warn_of_lost_direction(problem, settings.task, wrapped)
     return wrapped_predictor(wrapped, problem.level, outputs, _first_graph(problem.train), problem.symmetric)
 
 

@@ -74,12 +74,20 @@ def train(
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise ValueError(f"seed is {seed!r}, expected a whole number from 0 to 2^63 - 1.")
     task = task if isinstance(task, TaskSettings) else TaskSettings(name=task)
-    wrapped, own_network = None, None
+    wrapped, own_network, reading = None, None, ""
     if not isinstance(model, ModelSettings | None):
         check_wrapped(model)
-        wrapped, own_network, model = copy.deepcopy(model), type(model.module).__name__, None
+        wrapped, own_network, reading = copy.deepcopy(model), type(model.module).__name__, model.reading
+        model = None
     settings = RunSettings(
-        source, task, model or ModelSettings(), training or TrainOptions(), selection or Selection(), seed, own_network
+        source,
+        task,
+        model or ModelSettings(),
+        training or TrainOptions(),
+        selection or Selection(),
+        seed,
+        own_network,
+        reading,
     )
     if folder is None and resume:
         raise ValueError("resume continues the run in a folder, but no folder was given. Name it.")

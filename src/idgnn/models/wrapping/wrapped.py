@@ -77,12 +77,11 @@ class Wrapped(nn.Module):
             raise ValueError(f"there is no file {path}, expected one that {type(self).__name__}.save wrote.")
         try:
             with safe_open(path, framework="pt") as file:
-                saved = (file.metadata() or {}).get(_READING)
+                saved = (file.metadata() or {}).get(_READING, self.reading)
+            self.check_reading(saved, path)  # before any weight is taken
             self.load_state_dict(load_file(path))
         except (SafetensorError, RuntimeError) as error:
             raise ValueError(f"{path} does not hold the weights of this model: {error}") from None
-        if saved is not None:
-            self.check_reading(saved, path)
         return self.eval()
 
 
