@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from numbers import Integral
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -139,13 +140,8 @@ class TwoColorOptions:
     directed: bool = False
 
     def check_used(self, colors: int) -> None:
-        """Refuses any other value than the default where it has no effect: a result would look as if it mattered."""
+        """Refuses any other value than the default where there is one color: a result would look as if it mattered."""
         if colors == 2:
-            if self.second != "ball" and self.radius != TwoColorOptions.radius:
-                raise ValueError(
-                    f"radius is {self.radius}, but second is {self.second!r}, which has none. Use second='ball' "
-                    "(--second ball), or leave radius out."
-                )
             return
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         given = [f"{name}={value!r}" for name, value in given.items() if value != getattr(TwoColorOptions, name)]
@@ -176,7 +172,7 @@ def check_choices(settings: Any) -> None:
 
 def check_num_colors(colors: int, identity: Identity = "full") -> None:
     """Refuses any other number of colors than one or two, and two of a network that has none."""
-    if type(colors) is not int or colors not in (1, 2):
+    if isinstance(colors, bool) or not isinstance(colors, Integral) or colors not in (1, 2):
         raise ValueError(f"colors is {colors!r}, expected 1 or 2: how many nodes of a query have a color.")
     if colors == 2 and identity != "full":
         raise ValueError(f"colors is 2, but identity is {identity!r}, which has no colors. Use identity='full'.")
@@ -188,11 +184,17 @@ def check_pool(pool: Pool) -> None:
         raise ValueError(f"pool is {pool!r}, expected one of {', '.join(map(repr, get_args(Pool)))}.")
 
 
+def check_activation(act: Activation) -> None:
+    """Refuses any other name."""
+    if act not in get_args(Activation):
+        raise ValueError(f"act is {act!r}, expected one of {', '.join(map(repr, get_args(Activation)))}.")
+
+
 def check_flags(settings: Any, names: tuple[str, ...]) -> None:
-    """Refuses what is neither True nor False: any other value would count as one of them."""
+    """Refuses what is neither true nor false, such as a text: it would count as one of them."""
     for name in names:
         value = getattr(settings, name)
-        if not isinstance(value, bool):
+        if value not in (True, False):
             raise ValueError(f"{name} is {value!r}, expected True or False.")
 
 

@@ -41,7 +41,7 @@ def test_a_choice_restricts_the_runs():
         (Choice(("table2",), ("link-ENZYMES",)), "no column 'link-ENZYMES' in table2"),  # which Table 3 has
         (Choice(models=("transformer-xl",)), "there is no model 'transformer-xl'. Expected some of"),
         (
-            Choice(("table3",), models=("gcn", "two-gcn")),
+            Choice(("table3",), models=("transformer-xl", "two-gcn")),
             "two-gcn is not part of the protocol text. Add --protocol rec",
         ),
         (Choice(("table2",), ("node-ENZYMES",), ("walks-gcn",)), "no run has this combination.*table6 \\(text\\)"),

@@ -166,7 +166,7 @@ BAD_SETTINGS = {
     "heads that do not share the channels": ({"conv": "gat", "heads": 3}, r"is 8 and heads is 3"),
     "an unknown nonlinearity": ({"act": "tanh"}, r"act is 'tanh', expected one of 'relu', 'gelu', 'silu'"),
     "a text for a truth value": ({"residual": "no"}, r"residual is 'no', expected True or False"),
-    "a number for a truth value": ({"normalize": 1}, r"normalize is 1, expected True or False"),
+    "a number for a truth value": ({"normalize": 2}, r"normalize is 2, expected True or False"),
     "a text for a direction": ({"colors": 2, "directed": "no"}, r"directed is 'no', expected True or False"),
     "half a number of colors": ({"colors": 2.0}, r"colors is 2.0, expected 1 or 2"),
     "gine without edge_dim": ({"conv": "gine", "edge_dim": None}, r"'gine' needs edge_dim"),

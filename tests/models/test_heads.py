@@ -1,9 +1,12 @@
 """From embeddings to predictions."""
 
+from functools import partial
+
+import pytest
 import torch
 from torch_geometric.data import Batch
 
-from idgnn import GraphHead, NodeHead, PairHead
+from idgnn import GraphHead, IdentityConv, NodeHead, PairHead
 from tests.models.small_graphs import PAIRS, ladder, network
 
 
@@ -25,6 +28,12 @@ def test_the_pair_head_takes_what_the_encoder_gives():
         assert head(model(data.x, data.edge_index, queries=PAIRS)).shape == (5, 2)
     assert linears(PairHead(8, 2)) == [(8, 256), (256, 2)]
     assert linears(PairHead(8, 2, hidden_channels=None)) == [(8, 2)]
+
+
+@pytest.mark.parametrize("make", [PairHead, GraphHead, partial(IdentityConv, "gin"), partial(IdentityConv, "sage")])
+def test_an_unknown_nonlinearity_is_refused(make):
+    with pytest.raises(ValueError, match="act is 'tanh', expected one of 'relu', 'gelu', 'silu'"):
+        make(4, 4, act="tanh")
 
 
 def test_the_graph_head_sums_the_nodes_of_each_graph():

@@ -1,5 +1,6 @@
 """Two colors of wrapped models, of layers that are not ours, in files, budgets and settings."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from idgnn import (
 )
 from idgnn.identity import cost
 from idgnn.models.budget import num_parameters
+from idgnn.models.embedding_memory import as_bytes
 from idgnn.models.large_graph import LargeGraph
 from idgnn.models.predictor import Predictor, make_predictor
 from idgnn.models.settings import ModelSettings
@@ -196,6 +198,14 @@ def test_an_embedding_that_does_not_fit_is_refused() -> None:
     ball = IDGNN(1, 8, 2, 3, colors=2, second="ball").eval()
     with pytest.raises(ValueError, match=r"one embedding alone has [\d,]+ states.*second='neighbors', one color"):
         ball.embed(star, memory="2MiB")
+    spokes = torch.tensor([(401 + hub, leaf) for hub in range(4) for leaf in range(100 + 100 * hub)]).T
+    hubs = Data(x=torch.ones(405, 1), edge_index=torch.cat([spokes, spokes.flip(0)], dim=1))
+    given = as_bytes("4MiB", torch.device("cpu"))
+    with pytest.raises(ValueError, match="one embedding alone") as refusal:
+        model.embed(hubs, memory=given)
+    more = re.search(r"Give ([\d.]+ [KMG]iB) more", str(refusal.value))
+    assert more is not None
+    model.embed(hubs, memory=given + as_bytes(more[1], torch.device("cpu")))
     leaves = torch.arange(1, 20)
     found = model.embed(star, leaves, memory="2MiB")
     torch.testing.assert_close(found, model(star.x, star.edge_index, queries=leaves))
@@ -244,8 +254,6 @@ def test_bad_input_is_refused() -> None:
         ModelSettings(identity="none", colors=2)
     with pytest.raises(ValueError, match="pool is 'median', expected one of 'sum', 'mean', 'max'"):
         IDGNN(4, 8, 2, colors=2, pool="median")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"radius is 3, but second is 'neighbors', which has none. Use second='ball'"):
-        IDGNN(4, 8, 2, colors=2, radius=3)
     with pytest.raises(ValueError, match=r"GraphConv is a layer, .* reads no second nodes"):
         identity_aware(GraphConv(4, 8), colors=2, pool="mean")
     for model in (IDGNN(4, 8, 2, colors=2), identity_aware(GIN(4, 8, 3), colors=2)):

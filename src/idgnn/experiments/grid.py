@@ -69,9 +69,10 @@ class Choice:
         for what, names, of in (("column", self.columns, _column), ("model", self.models, _model)):
             unknown = [name for name in names if name not in set(map(of, every))]
             for protocol in PROTOCOLS if unknown else ():
-                if any(of(spec) in unknown for spec in self._every([protocol])):
+                there = set(map(of, self._every([protocol]))).intersection(unknown)
+                if there:
                     raise ValueError(
-                        f"the {what} {unknown[0]} is not part of the protocol {' or '.join(self.protocols)}. Add "
+                        f"the {what} {min(there)} is not part of the protocol {' or '.join(self.protocols)}. Add "
                         f"--protocol {protocol}."
                     )
             _check(unknown, set(map(of, every)), what, where)

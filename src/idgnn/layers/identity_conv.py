@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from idgnn.choices import Activation, Aggregation, Color, ConvName, check_num_colors
+from idgnn.choices import Activation, Aggregation, Color, ConvName, check_activation, check_num_colors
 from idgnn.identity.checks import check_colored, check_dtype, check_edge_index, check_edge_rows, check_states
 from idgnn.identity.row_graph import RowGraph, whole
 from idgnn.layers.gat import IdentityGAT
@@ -75,6 +75,7 @@ class IdentityConv(nn.Module):
                 "Any other PyG layer becomes identity-aware with idgnn.identity_aware(layer)."
             )
         check_num_colors(colors)
+        check_activation(act)
         self.colors = colors if identity else 0
         options = {"aggr": aggr, "heads": heads, "edge_dim": edge_dim, "act": act}
         taken = {name: options[name] for name in OPERATORS[conv].options} | {"color": color}

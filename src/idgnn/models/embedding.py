@@ -26,7 +26,7 @@ from idgnn.identity.two_color_counts import count_rows, two_color_bounds
 from idgnn.identity.unreached import warn_unreached
 from idgnn.models.chunk_shares import WHOLE, Share
 from idgnn.models.chunk_threads import in_threads
-from idgnn.models.embedding_memory import Budget, as_bytes
+from idgnn.models.embedding_memory import MORE, Budget, as_bytes, largest_beyond
 from idgnn.models.inputs import Inputs, check_one_color, of_data
 from idgnn.models.kept_network import KeptNetwork
 from idgnn.models.large_graph import LargeGraph
@@ -181,42 +181,51 @@ def _two_color_answers(
         read = roots[0] if is_triples(roots) else roots.flatten()
         network = KeptNetwork(model, inputs, inputs.x, read, budget)
         indexed, num_layers = network.graph, model.num_layers
-    listed = is_triples(roots)
+    keeps_sums = network is not None and network.keeps_sums
     most = second.most(indexed, roots)
-    for begin, end in share.left(cut(most, min(_TRIPLES, share.limit(most))), start):
+    runs = share.left(cut(most, min(_TRIPLES, share.limit(most))), start)
+
+    def bound(begin: int, end: int) -> Tensor:
         asked = second.read(indexed, roots[..., begin:end])
         rows, between, edges = two_color_bounds(indexed, num_layers, asked.queries)
-        each = budget.cost(rows + 1, between, edges, network is not None and network.keeps_sums)
-        cost = each.new_zeros(asked.num_answers).index_add_(0, asked.owner, each)
-        for first, last in cut(cost, budget.chunk):
+        each = budget.cost(rows + 1, between, edges, keeps_sums)
+        return each.new_zeros(asked.num_answers).index_add_(0, asked.owner, each)
+
+    def cost_of(place: int) -> float:
+        rows, edges = _two_color_rows(indexed, num_layers, second.read(indexed, roots[..., place : place + 1]))
+        return float(budget.cost(torch.tensor(rows), torch.tensor(edges), torch.tensor(edges), keeps_sums))
+
+    # All are looked at before the first is computed, so that what does not fit is refused at once.
+    cost = torch.zeros(roots.size(-1), dtype=torch.float64, device=roots.device)
+    for begin, end in runs:
+        cost[begin:end] = bound(begin, end).to(cost)
+    if (found := largest_beyond(budget.room, cost, cost_of)) is not None:
+        place, size = found
+        rows, _ = _two_color_rows(indexed, num_layers, second.read(indexed, roots[..., place : place + 1]))
+        fewer = "" if second.second == "neighbors" else "second='neighbors', "
+        raise TooLargeError(
+            f"one embedding alone has {int(rows):,} states of its own under two colors and takes about "
+            f"{readable(size)}, but of the memory that was given {readable(budget.room)} are left for that. "
+            f"Give {readable(MORE * (size - budget.room))} more (memory=..., --memory). Networks with {fewer}one color "
+            "or fewer layers need less."
+        )
+    for begin, end in runs:
+        for first, last in cut(cost[begin:end], budget.chunk):
             some = second.read(indexed, roots[..., begin + first : begin + last])
-            if last == first + 1 and float(cost[first]) > budget.room:  # by the bound; it may be less
-                fewer = "" if second.second == "neighbors" else "second='neighbors', "
-                _check_two_colors(indexed, num_layers, some, budget, network is not None and network.keeps_sums, fewer)
             if network is not None:
                 values, missed = network.two_colors(some)
             else:
                 assert graph is not None
                 values, missed = model.run(graph.prepare_reading(some)), 0
-            yield begin + first, begin + last, values, missed if listed else 0
+            yield begin + first, begin + last, values, missed if is_triples(roots) else 0
 
 
-def _check_two_colors(
-    graph: IndexedGraph, num_layers: int, asked: Reading, budget: Budget, sums: bool, fewer: str
-) -> None:
-    """Refuses an answer whose rows do not fit into the room; `fewer` is an option that would help."""
-    rows, edges = 0, 0
+def _two_color_rows(graph: IndexedGraph, num_layers: int, asked: Reading) -> tuple[float, float]:
+    """The rows and edges of what is pooled into answers."""
+    rows = edges = 0
     for found in count_rows(graph, num_layers, asked.queries, exchange=False):
         rows, edges = found.rows, found.edges
-    number, room = torch.tensor(float(rows)), budget.room
-    cost = float(budget.cost(number, torch.tensor(float(edges)), torch.tensor(float(edges)), sums))
-    if cost > room:
-        raise TooLargeError(
-            f"one embedding alone has {rows:,} states of its own under two colors and takes about {readable(cost)}, "
-            f"but of the memory that was given {readable(room)} are left for that. Give "
-            f"{readable(2.1 * (cost - room))} more (memory=..., --memory). Networks with {fewer}one color or fewer "
-            "layers need less."
-        )
+    return float(rows), float(edges)
 
 
 def _row_graph_chunks(

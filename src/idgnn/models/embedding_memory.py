@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from numbers import Real
 from typing import TYPE_CHECKING, cast
 
@@ -29,6 +30,9 @@ _EDGE_BYTES = 80
 CPU_CHUNK, _CPU_CHUNK_OF_SUMS = 2**28, 2**26
 # Chunks that are worked on at once. More threads would wait for the Python interpreter, which takes a tenth of a chunk.
 _MOST_THREADS = 8
+_LOOKED_AT = 32
+MORE = 2.1
+"""Bytes to ask for, per byte that the room lacks: the room is half of what is left, and sizes are printed rounded."""
 _UNITS = {"": 1} | {
     f"{letter}{binary}": (1024 if binary else 1000) ** power
     for power, letter in enumerate("KMGT", 1)
@@ -87,6 +91,26 @@ class Budget:
         """
         cost = rows * self.row + between * self.edge
         return cost if sums else cost + edges * self.message
+
+
+def largest_beyond(room: float, bound: Tensor, cost_of: Callable[[int], float]) -> tuple[int, float] | None:
+    """The place and the bytes of the most expensive item, if one takes more than the room.
+
+    Args:
+        room: Bytes for a single item.
+        bound: What each item takes at most.
+        cost_of: What an item takes. It is worked out, so once an item is found that does not fit, few more are looked
+            at, in the order of their bounds.
+    """
+    large, looked = (bound > room).nonzero().flatten(), 0
+    found: tuple[int, float] | None = None
+    for place in large[bound[large].argsort(descending=True)].tolist():
+        if found is not None and (looked == _LOOKED_AT or float(bound[place]) <= found[1]):
+            break
+        cost, looked = cost_of(place), looked + 1
+        if cost > (room if found is None else found[1]):
+            found = place, cost
+    return found
 
 
 def as_bytes(memory: float | str | None, device: torch.device) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch_geometric.nn import global_add_pool
 
-from idgnn.choices import Activation
+from idgnn.choices import Activation, check_activation
 from idgnn.layers.activation import MODULES
 
 
@@ -28,6 +28,7 @@ class PairHead(nn.Module):
         self, in_channels: int, out_channels: int, hidden_channels: int | None = 256, act: Activation = "relu"
     ) -> None:
         super().__init__()
+        check_activation(act)
         if hidden_channels is None:
             self.mlp = nn.Sequential(nn.Linear(in_channels, out_channels))
         else:
@@ -54,6 +55,7 @@ class GraphHead(nn.Module):
         self, in_channels: int, out_channels: int, hidden_channels: int | None = None, act: Activation = "relu"
     ) -> None:
         super().__init__()
+        check_activation(act)
         hidden = in_channels if hidden_channels is None else hidden_channels
         self.mlp = nn.Sequential(
             nn.Linear(in_channels, hidden),

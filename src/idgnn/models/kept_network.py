@@ -22,7 +22,7 @@ from idgnn.layers.aggregation import gather_sum
 from idgnn.layers.identity_conv import IdentityConv
 from idgnn.layers.operator import LinearSumOperator, Operator, PlainRound, SumOperator
 from idgnn.models.chunk_shares import WHOLE, Share
-from idgnn.models.embedding_memory import Budget
+from idgnn.models.embedding_memory import MORE, Budget, largest_beyond
 from idgnn.models.inputs import Inputs
 
 if TYPE_CHECKING:
@@ -207,25 +207,21 @@ class KeptNetwork:
 
     def _check(self, queries: Queries, bound: Tensor) -> None:
         """Refuses queries that do not fit one by one, and names the largest. What each costs is at most its bound."""
-        most, largest = self.budget.room, None
-        for query in (bound > most).nonzero().flatten()[bound[bound > most].argsort(descending=True)].tolist():
-            if bound[query] <= most:
-                break  # those that follow are no larger than the largest so far
-            alone = queries.slice(query, query + 1)
-            cone = find_cone(self.graph, self.model.num_layers, alone)
-            cost = self._cost_of(cone)
-            if cost > most:
-                most, largest = cost, (int(alone.node), cone.key.numel())
-        if largest is None:
+        room = self.budget.room
+        found = largest_beyond(room, bound, lambda query: self._cost_of(self._cone(queries, query)))
+        if found is None:
             return
-        node, rows = largest
-        missing = 2 * (most - self.budget.room)  # half of the room is for what a chunk needs besides its rows
+        query, cost = found
+        node, rows = int(queries.node[query]), self._cone(queries, query).key.numel()
         raise TooLargeError(
-            f"the embedding of node {node} alone has {rows:,} states of its own and takes about {readable(most)}, but "
-            f"of the memory that was given {readable(self.budget.room)} are left for that. Give "
-            f"{readable(1.05 * missing)} more (memory=..., --memory), or, if there are many graphs, take fewer of them "
-            "at a time. ID-GNN-Fast and networks with fewer layers need less."
+            f"the embedding of node {node} alone has {rows:,} states of its own and takes about {readable(cost)}, but "
+            f"of the memory that was given {readable(room)} are left for that. Give "
+            f"{readable(MORE * (cost - room))} more (memory=..., --memory), or, if there are many graphs, take fewer "
+            "of them at a time. ID-GNN-Fast and networks with fewer layers need less."
         )
+
+    def _cone(self, queries: Queries, query: int) -> Cone:
+        return find_cone(self.graph, self.model.num_layers, queries.slice(query, query + 1))
 
     def _cost_of(self, cone: Cone) -> float:
         """Bytes that the rows of a cone take."""

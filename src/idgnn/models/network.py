@@ -16,6 +16,7 @@ from idgnn.choices import (
     Identity,
     Pool,
     TwoColorOptions,
+    check_activation,
     check_flags,
     check_num_colors,
     check_pool,
@@ -198,8 +199,7 @@ def _check(config: EncoderConfig) -> None:
     check_num_colors(config.colors, config.identity)
     check_pool(config.pool)
     check_flags(config, ("residual", "normalize"))
-    if config.act not in get_args(Activation):
-        raise ValueError(f"act is {config.act!r}, expected one of {', '.join(map(repr, get_args(Activation)))}.")
+    check_activation(config.act)
     TwoColorOptions(config.second, config.radius, config.pool, config.with_self, config.directed).check_used(
         config.colors
     )

@@ -155,7 +155,7 @@ def _difference(table: ResultTable, expected: BetterThan, source: Source, column
 
 _PUBLISHED_RUNS = 3
 # Two-sided 95 % quantiles of Student's distribution by degrees of freedom.
-_QUANTILES = {2: 4.303, 3: 3.182, 4: 2.776}
+_QUANTILES = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228, 11: 2.201}
 
 
 def noise_tolerance(std: float | None, runs: int, published_std: float | None) -> float:
@@ -170,8 +170,10 @@ def noise_tolerance(std: float | None, runs: int, published_std: float | None) -
     0.0253
     >>> round(noise_tolerance(None, 1, 0.01), 4)
     0.0609
+    >>> round(noise_tolerance(0.01, 9, 0.01), 4)
+    0.0156
     """
     squares = (runs - 1) * (std or 0.0) ** 2 + _PUBLISHED_RUNS * (published_std or 0.0) ** 2
     freedom = runs + _PUBLISHED_RUNS - 2
-    quantile = _QUANTILES[min(freedom, max(_QUANTILES))]
+    quantile = _QUANTILES[min(freedom, max(_QUANTILES))]  # with more, the last is a little too large
     return quantile * sqrt(squares / freedom * (1 / runs + 1 / _PUBLISHED_RUNS))
