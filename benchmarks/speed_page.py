@@ -17,10 +17,9 @@ CONVS = {"gcn": "GCN", "sage": "SAGE", "gat": "GAT", "gin": "GIN"}
 
 HEAD = """# Speed
 
-Ratios are between contenders that take turns in one run, but for PubMed's; a ratio is the median over the rounds. This
-page is written by `python -m benchmarks.speed_page` from `benchmarks/results`; no number is by
-hand. How the cost grows with the graph is in [`scaling.md`](scaling.md), what was tried and what came of it in
-`benchmarks/NOTES.md`.
+Ratios, except PubMed's, compare networks that take turns in one run; each is the median over the rounds. This page is
+written by `python -m benchmarks.speed_page` from `benchmarks/results`; no number is written by hand. How the cost grows
+with the graph is in [`scaling.md`](scaling.md), what was tried and what came of it in `benchmarks/NOTES.md`.
 """
 PYG = """\
 The same network once made of PyG's layers, as its users write it, and once as an `IDGNN`: 128 ENZYMES graphs, *K* = 3,

@@ -30,7 +30,7 @@ Kind = Literal[
     "ogbg-molhiv",
 ]
 """What has a recipe of its own: a task; of graph classification a large dataset apart from small ones, and of links the
-networks with two colors, which learn the training links by heart where others do not."""
+networks with two colors, which overfit the training links where others do not."""
 
 _EVALUATIONS = 10  # of a run; before each, BatchNorm's statistics are estimated again
 _RESHUFFLE_EVERY = 20  # epochs: what the stored runs were made with
