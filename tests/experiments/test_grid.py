@@ -143,6 +143,21 @@ def test_estimates_of_the_published_results_are_right_within_a_factor_of_ten():
         assert sum(0.1 < ratio < 10 for ratio in ratios) > 0.95 * len(ratios)
 
 
+def test_memory_is_estimated_within_a_factor_of_five_for_every_kind_of_network():
+    records = read_records(Path(__file__).parents[2] / "results" / "records.jsonl.gz").records
+    estimate, ratios = Estimator(kind="gpu"), {}
+    for spec in Choice(protocols=PROTOCOLS).specs():
+        record = records.get(spec.key)
+        if isinstance(spec.job, TrainJob) and record and record.result and "gpu_memory" in record.result:
+            model = spec.job.settings.model
+            kind = (spec.job.settings.task.level, model.identity, model.colors)
+            ratios.setdefault(kind, []).append(estimate(spec.job).memory / record.result["gpu_memory"])
+    assert len(ratios) == 12  # plain, fast, one color and two, on nodes, pairs and graphs
+    for kind, found in ratios.items():
+        assert 1 / 3 < median(found) < 3, kind
+        assert sum(0.2 < ratio < 5 for ratio in found) >= 0.9 * len(found), kind
+
+
 @pytest.mark.parametrize("seeds", [(0, -1), (1, 1), (2**70,)])
 def test_seeds_are_different_numbers_from_0_on(seeds):
     with pytest.raises(ValueError, match="expected different numbers from 0 on"):

@@ -30,7 +30,9 @@ _PEER_STEP = {"cpu": 1.0, "gpu": 0.005}  # seconds of a step of all folds of a p
 # A unit of work is a step on a GPU, where launching kernels dominates, and a node of a batch on a CPU.
 _SECONDS = {"cpu": 5e-5, "gpu": 5e-3}  # per unit, without any record: right within a factor of 10
 _PAIRS, _FULL = {"cpu": 3, "gpu": 2}, {"cpu": 5, "gpu": 2}  # times the work of a plain GNN on nodes or graphs
+_TWO_COLORS = {"cpu": 2.5, "gpu": 1.2}  # times the work of one color
 _BYTES = {"none": 40_000, "fast": 40_000, "full": 200_000}  # of memory for a node of a batch
+_PREPARED = {1: 2_500, 2: 8_000}  # the same by colors for a node of the dataset and a layer, where identity is full
 
 
 @dataclass(frozen=True)
@@ -118,13 +120,17 @@ def _work(settings: RunSettings, kind: Literal["cpu", "gpu"]) -> float:
     units = steps if kind == "gpu" else steps * nodes * _width(settings)
     units *= _PAIRS[kind] if settings.task.level == "pair" else 1
     units *= _FULL[kind] if settings.model.identity == "full" else 1
+    units *= _TWO_COLORS[kind] if settings.model.colors == 2 else 1
     evaluation = 1 + 0.15 / settings.training.eval_every  # a fifth of the graphs, and no gradients
     return settings.training.epochs * units * evaluation
 
 
 def _memory(settings: RunSettings) -> float:
-    _, nodes = _steps_and_nodes(settings)
-    return GIB * 0.6 + nodes * _BYTES[settings.model.identity] * _width(settings)
+    """Of a batch, and of the rows of all graphs, which are worked out once and kept."""
+    model, nodes = settings.model, _nodes(settings)
+    _, in_batch = _steps_and_nodes(settings)
+    kept = model.num_layers(settings.task.level) * _PREPARED[model.colors] if model.identity == "full" else 0
+    return GIB * 0.6 + in_batch * _BYTES[model.identity] * _width(settings) + nodes * kept
 
 
 def _width(settings: RunSettings) -> float:
@@ -134,11 +140,24 @@ def _width(settings: RunSettings) -> float:
 
 def _steps_and_nodes(settings: RunSettings) -> tuple[int, float]:
     """The steps of an epoch, and the nodes of a batch."""
-    name = settings.data if isinstance(settings.data, str) else ""
-    graphs = settings.selection.smallest or (CATALOG[name].num_graphs if name in CATALOG else 1)
+    graphs = _num_graphs(settings)
     train = max(round(graphs * 0.8), 1)
     batch = min(train, settings.training.batch_size)
-    return math.ceil(train / batch), batch * _NODES.get(name, 64)
+    return math.ceil(train / batch), _nodes(settings) * batch / graphs
+
+
+def _nodes(settings: RunSettings) -> float:
+    """Of all graphs."""
+    return _num_graphs(settings) * _NODES.get(_name(settings), 64)
+
+
+def _num_graphs(settings: RunSettings) -> int:
+    name = _name(settings)
+    return settings.selection.smallest or (CATALOG[name].num_graphs if name in CATALOG else 1)
+
+
+def _name(settings: RunSettings) -> str:
+    return settings.data if isinstance(settings.data, str) else ""
 
 
 def _peer_steps(settings: PeerSettings) -> int:
