@@ -104,12 +104,12 @@ def identity_costs(
 
     With `second` they are those of two colors.
     """
-    asked = None if second is None else second.read(graph, None).queries
+    queries = None if second is None else second.read(graph, None).queries
     end = perf_counter() + seconds
     free = psutil.virtual_memory().available
     reason: str | None = None
     for num_layers in range(1, most_layers + 1):
-        cost, exact = cost_bound(graph, data, num_layers, asked)
+        cost, exact = cost_bound(graph, data, num_layers, queries)
         if not exact and reason is None:
             counted = _cost_until(graph, data, num_layers, end, second)
             if isinstance(counted, IdentityCost):
@@ -206,7 +206,7 @@ def _cost_until(
     The costs of growing samples of the nodes are counted first; the time of each predicts that of the next.
     """
 
-    def asked(nodes: Tensor | None) -> Queries:
+    def queries_of(nodes: Tensor | None) -> Queries:
         if second is None:
             return as_queries(nodes, graph.num_nodes, graph.into.edge.device)
         return second.read(graph, nodes).queries
@@ -216,7 +216,7 @@ def _cost_until(
     size, fixed = 1, None  # the time of the first sample hardly depends on its size
     while size < num_nodes:
         before = perf_counter()
-        cost = cost_on(graph, data, num_layers, asked(order[:size]))
+        cost = cost_on(graph, data, num_layers, queries_of(order[:size]))
         now = perf_counter()
         taken = now - before
         fixed = taken if fixed is None else min(fixed, taken)
@@ -224,4 +224,4 @@ def _cost_until(
         if now + fixed + (taken - fixed) * larger / size > end:
             return num_nodes + (cost.rows - num_nodes) * num_nodes // size
         size = larger
-    return cost_on(graph, data, num_layers, asked(None))
+    return cost_on(graph, data, num_layers, queries_of(None))

@@ -139,8 +139,8 @@ def find_cone(graph: IndexedGraph, num_layers: int, queries: Queries, starts: Te
     reached, arrival = ball(graph.out, start, steps // 2, num_nodes)
     if round_trip:
         return Cone(reached, arrival, arrival, num_nodes, num_layers)
-    asked = torch.unique(queries.color * num_nodes + queries.node)
-    behind, back = ball(graph.into, asked, (steps - 1) // 2, num_nodes)
+    keys = torch.unique(queries.color * num_nodes + queries.node)
+    behind, back = ball(graph.into, keys, (steps - 1) // 2, num_nodes)
     key = torch.unique(torch.cat([reached, behind]))
     arrival_of, remaining_of = (torch.full_like(key, steps + 1) for _ in range(2))
     arrival_of[torch.searchsorted(key, reached)] = arrival

@@ -66,8 +66,8 @@ def identity_cost(data: Data | HeteroData, num_layers: int, queries: Any = None)
     num_nodes = check_graph(data)
     check_num_layers(num_layers)
     edge_index = edges_of(data)
-    asked = as_queries(queries, num_nodes, edge_index.device)
-    return cost_on(IndexedGraph(edge_index, num_nodes), data, num_layers, asked)
+    parsed = as_queries(queries, num_nodes, edge_index.device)
+    return cost_on(IndexedGraph(edge_index, num_nodes), data, num_layers, parsed)
 
 
 def cost_on(graph: IndexedGraph, data: Data, num_layers: int, queries: Queries) -> IdentityCost:

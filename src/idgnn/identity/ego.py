@@ -28,18 +28,18 @@ def ego_networks(data: Data, num_layers: int, queries: Tensor | None = None) -> 
     return ego_networks_of(data, num_layers, as_queries(queries, num_nodes, edges_of(data).device))
 
 
-def ego_networks_of(data: Data, num_layers: int, asked: Queries) -> RowGraph:
+def ego_networks_of(data: Data, num_layers: int, queries: Queries) -> RowGraph:
     """:func:`ego_networks` of a graph that was checked."""
     edge_index, num_nodes = edges_of(data), data.num_nodes or 0
     into = IndexedGraph(edge_index, num_nodes).into
-    root = torch.arange(asked.node.numel(), device=edge_index.device) * num_nodes + asked.node
+    root = torch.arange(queries.node.numel(), device=edge_index.device) * num_nodes + queries.node
     key, _ = ball(into, root, num_layers, num_nodes)
     ego, node = key // num_nodes, key % num_nodes
     target, position = into.expand(node)
     source, there = contains(key, ego[target] * num_nodes + into.neighbor[position])
-    colored = node == asked.color[ego]
-    if asked.second is not None:
-        colored = colored.to(torch.int8) + (node == asked.second[ego]).to(torch.int8) * 2
+    colored = node == queries.color[ego]
+    if queries.second is not None:
+        colored = colored.to(torch.int8) + (node == queries.second[ego]).to(torch.int8) * 2
     return RowGraph(
         edge_index=torch.stack([source[there], target[there]]),
         edge=into.edge[position[there]],

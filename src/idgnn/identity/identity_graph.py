@@ -156,7 +156,7 @@ def identity_graph(
 def identity_graph_of(
     data: Data,
     num_layers: int,
-    asked: Queries,
+    queries: Queries,
     warn: bool = True,
     pooled_into: Tensor | None = None,
     pooled_by: str | None = None,
@@ -165,8 +165,8 @@ def identity_graph_of(
     edge_index = edges_of(data)
     num_nodes = data.num_nodes or 0
     indexed = IndexedGraph(edge_index, num_nodes)
-    check_identity_graph_fits(data, indexed, num_layers, asked)
-    cone = all_rows(indexed, num_layers, asked)
+    check_identity_graph_fits(data, indexed, num_layers, queries)
+    cone = all_rows(indexed, num_layers, queries)
     plain = torch.arange(num_nodes, device=edge_index.device)
 
     graph = IdentityGraph()
@@ -178,7 +178,7 @@ def identity_graph_of(
         own = torch.where(cone.before < 0, cone.node, cone.before + num_nodes)
         graph.before = torch.cat([plain, own])
     graph.plain_row, graph.plain_edge = plain, torch.arange(edge_index.size(1), device=edge_index.device)
-    graph.query_row = _answers(asked, cone, warn)
+    graph.query_row = _answers(queries, cone, warn)
     if pooled_into is not None:
         graph.pooled_into = pooled_into
     if pooled_by is not None:
@@ -218,9 +218,9 @@ def _edges(graph: IndexedGraph, edge_index: Tensor, cone: Cone) -> tuple[Tensor,
     return rows, edge
 
 
-def _answers(asked: Queries, cone: Cone, warn: bool) -> Tensor:
+def _answers(queries: Queries, cone: Cone, warn: bool) -> Tensor:
     """The row of each query; where the color is too far away to be seen, that is the plain row."""
-    position, there = cone.find(asked)
+    position, there = cone.find(queries)
     if warn:
         warn_unreached(int((~there).sum()), there.numel(), cone.num_layers)
-    return torch.where(there, position + cone.num_nodes, asked.node)
+    return torch.where(there, position + cone.num_nodes, queries.node)

@@ -37,9 +37,11 @@ class Reading:
     @property
     def triples(self) -> Tensor:
         """The queries as `[3, queries]`; where there is no second node, the first one stands twice."""
-        asked = self.queries
-        assert asked.second is not None
-        return torch.stack([asked.node, asked.color, torch.where(asked.second < 0, asked.color, asked.second)])
+        queries = self.queries
+        assert queries.second is not None
+        return torch.stack(
+            [queries.node, queries.color, torch.where(queries.second < 0, queries.color, queries.second)]
+        )
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,8 @@ class SecondNodes:
         if not isinstance(queries, Tensor) or queries.dim() < 2:
             return self.of_nodes(graph, as_queries(queries, graph.num_nodes, device).node)
         if is_triples(queries):
-            asked = as_queries(queries, graph.num_nodes, device)
-            return Reading(asked, torch.arange(asked.node.numel(), device=device), asked.node.numel())
+            parsed = as_queries(queries, graph.num_nodes, device)
+            return Reading(parsed, torch.arange(parsed.node.numel(), device=device), parsed.node.numel())
         check_pairs(queries, graph.num_nodes)
         return self.of_pairs(queries.to(device, torch.long))
 

@@ -188,10 +188,10 @@ def pair_states(graph: IndexedGraph, num_layers: int, queries: Queries, pair: Te
     both = ((queries.color >= 0) & (queries.second >= 0)).nonzero().flatten()
     if both.numel() == 0:
         return
-    asked = queries.take(both)
-    assert asked.second is not None
-    number = torch.searchsorted(pair, asked.color * num_nodes + asked.second)
-    key = torch.unique(number * num_nodes + asked.node)
+    reached = queries.take(both)
+    assert reached.second is not None
+    number = torch.searchsorted(pair, reached.color * num_nodes + reached.second)
+    key = torch.unique(number * num_nodes + reached.node)
     v, w = pair // num_nodes, pair % num_nodes
     for part in key.split(_part_sizes(graph, num_layers, key, v, w)):
         own = Queries(part % num_nodes, part // num_nodes)
@@ -220,8 +220,8 @@ def with_first_alone(graph: IndexedGraph, num_layers: int, queries: Queries) -> 
     """The rows of the queries that have the first color alone."""
     assert queries.second is not None
     alone = ((queries.color >= 0) & (queries.second < 0)).nonzero().flatten()
-    asked = Queries(queries.node.index_select(0, alone), queries.color.index_select(0, alone))
-    return join(cones(graph, num_layers, asked))
+    one_color = Queries(queries.node.index_select(0, alone), queries.color.index_select(0, alone))
+    return join(cones(graph, num_layers, one_color))
 
 
 def with_second_alone(graph: IndexedGraph, num_layers: int, queries: Queries) -> Cone:

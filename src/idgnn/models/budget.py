@@ -30,14 +30,14 @@ def match_budget(build: Callable[[int], nn.Module], target: int | nn.Module, tol
         >>> match_budget(lambda width: IDGNN(1, width, 10, conv="gcn", identity="full"), gcn)
         149
     """
-    asked = num_parameters(target) if isinstance(target, nn.Module) else target
+    wanted = num_parameters(target) if isinstance(target, nn.Module) else target
 
     def count(width: int) -> int:
         with torch.device("meta"):
             return num_parameters(build(width))
 
     low, high = 1, 2
-    while count(high) < asked:
+    while count(high) < wanted:
         if count(2 * high) <= count(high):
             raise ValueError(
                 f"the network has {count(high):,} parameters at width {high} and no more at twice that: it does not "
@@ -46,11 +46,11 @@ def match_budget(build: Callable[[int], nn.Module], target: int | nn.Module, tol
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if count(middle) < asked else (low, middle)
-    width = min((low, high), key=lambda w: abs(count(w) - asked))
-    if abs(count(width) - asked) > tolerance * asked:
+        low, high = (middle, high) if count(middle) < wanted else (low, middle)
+    width = min((low, high), key=lambda w: abs(count(w) - wanted))
+    if abs(count(width) - wanted) > tolerance * wanted:
         raise ValueError(
-            f"no width gives {asked:,} parameters to within {tolerance:.0%}: width {low} has {count(low):,} and width "
+            f"no width gives {wanted:,} parameters to within {tolerance:.0%}: width {low} has {count(low):,} and width "
             f"{high} has {count(high):,}. Ask for more parameters, or in Python for a larger tolerance."
         )
     return width

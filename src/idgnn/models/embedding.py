@@ -100,8 +100,8 @@ def embed_by_chunks(
     queries = as_queries(roots, inputs.num_nodes, device)
     if inputs.num_nodes == 0:
         return
-    asked, inverse = distinct_roots(model, roots, queries, inputs.num_nodes)
-    size = asked.size(-1)
+    distinct, inverse = distinct_roots(model, roots, queries, inputs.num_nodes)
+    size = distinct.size(-1)
     place, ptr = torch.argsort(inverse, stable=True).cpu(), pointers(inverse.sort().values, size).cpu()
     if start == size:
         return
@@ -109,11 +109,11 @@ def embed_by_chunks(
     with torch.no_grad(), evaluating(model), torch.autocast(device.type, enabled=False):
         unreached, bound = 0, as_bytes(memory, device)
         if model.second_nodes is None:
-            node = asked % inputs.num_nodes
-            different = Queries(node, node if queries.own else asked // inputs.num_nodes)
+            node = distinct % inputs.num_nodes
+            different = Queries(node, node if queries.own else distinct // inputs.num_nodes)
             answers = _answers(model, inputs, different, bound, start, share)
         else:
-            answers = _two_color_answers(model, inputs, asked, bound, start, share)
+            answers = _two_color_answers(model, inputs, distinct, bound, start, share)
         for first, last, values, missed in answers:
             positions = place[ptr[first] : ptr[last]]
             number = torch.repeat_interleave(ptr[first : last + 1].diff())
@@ -186,10 +186,10 @@ def _two_color_answers(
     runs = share.left(cut(most, min(_TRIPLES, share.limit(most))), start)
 
     def bound(begin: int, end: int) -> Tensor:
-        asked = second.read(indexed, roots[..., begin:end])
-        rows, between, edges = two_color_bounds(indexed, num_layers, asked.queries)
+        queries = second.read(indexed, roots[..., begin:end])
+        rows, between, edges = two_color_bounds(indexed, num_layers, queries.queries)
         each = budget.cost(rows + 1, between, edges, keeps_sums)
-        return each.new_zeros(asked.num_answers).index_add_(0, asked.owner, each)
+        return each.new_zeros(queries.num_answers).index_add_(0, queries.owner, each)
 
     def cost_of(place: int) -> float:
         rows, edges = _two_color_rows(indexed, num_layers, second.read(indexed, roots[..., place : place + 1]))
@@ -220,10 +220,10 @@ def _two_color_answers(
             yield begin + first, begin + last, values, missed if is_triples(roots) else 0
 
 
-def _two_color_rows(graph: IndexedGraph, num_layers: int, asked: Reading) -> tuple[float, float]:
+def _two_color_rows(graph: IndexedGraph, num_layers: int, queries: Reading) -> tuple[float, float]:
     """The rows and edges of what is pooled into answers."""
     rows = edges = 0
-    for found in count_rows(graph, num_layers, asked.queries, exchange=False):
+    for found in count_rows(graph, num_layers, queries.queries, exchange=False):
         rows, edges = found.rows, found.edges
     return float(rows), float(edges)
 

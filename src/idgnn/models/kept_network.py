@@ -68,12 +68,12 @@ class KeptNetwork:
         answer, unreached = self._states(find_cone(self.graph, self.model.num_layers, queries), queries)
         return self.model.finish(answer), unreached
 
-    def two_colors(self, asked: Reading) -> tuple[Tensor, int]:
+    def two_colors(self, queries: Reading) -> tuple[Tensor, int]:
         """Embeddings of what is pooled from states under two colors, and how many of these no color reaches."""
-        answer, unreached = self._states(all_rows(self.graph, self.model.num_layers, asked.queries), asked.queries)
-        size = asked.owner.numel()
-        every, none = torch.arange(size, device=asked.owner.device), asked.owner[:0]
-        pool = group_messages(every, asked.owner, none, size, asked.num_answers, gradients=False)
+        answer, unreached = self._states(all_rows(self.graph, self.model.num_layers, queries.queries), queries.queries)
+        size = queries.owner.numel()
+        every, none = torch.arange(size, device=queries.owner.device), queries.owner[:0]
+        pool = group_messages(every, queries.owner, none, size, queries.num_answers, gradients=False)
         return self.model.finish(self.model.pooled(answer, pool)), unreached
 
     def _states(self, cone: Cone, queries: Queries) -> tuple[Tensor, int]:

@@ -109,15 +109,15 @@ class LargeGraph:
         plan, pool = pooled(ready.plan, reading.owner, reading.num_answers)
         return replace(ready, plan=plan, pool=pool)
 
-    def _prepared(self, asked: Queries, fanout: Sequence[int], seed: int) -> Prepared:
+    def _prepared(self, queries: Queries, fanout: Sequence[int], seed: int) -> Prepared:
         if not self.named:
             if fanout:
                 raise ValueError("fanout is for the named layers (conv='gcn', ...). Leave it out.")
-            return self.prepare_rows(asked)[0]
+            return self.prepare_rows(queries)[0]
         if fanout:
             check_fanout(fanout, self.num_layers)
-            return self._sampled(asked, Caps(fanout, torch.Generator().manual_seed(seed), self.self_loops))
-        schedule, read = self._schedule(self.graph, asked, self.table)
+            return self._sampled(queries, Caps(fanout, torch.Generator().manual_seed(seed), self.self_loops))
+        schedule, read = self._schedule(self.graph, queries, self.table)
         nodes, place = distinct(schedule.node, self.num_nodes)
         weight, edge_attr = self.weight, self.edge_attr
         if weight is not None or edge_attr is not None:
@@ -129,7 +129,7 @@ class LargeGraph:
             self.x.index_select(0, nodes), weight, edge_attr, replace(schedule, node=place), read, kind=self.kind
         )
 
-    def prepare_rows(self, asked: Queries) -> tuple[Prepared, int]:
+    def prepare_rows(self, queries: Queries) -> tuple[Prepared, int]:
         """For layers that are not ours: a graph of rows, and how many queries no color reaches.
 
         They take degrees from the rows they see, so the neighborhood has one hop more than there are rounds. Without
@@ -137,11 +137,11 @@ class LargeGraph:
         """
         if self.identity != "full":
             rows = RowGraph.of_nodes(self.edge_index, self.num_nodes)
-            return Prepared(self.x, self.weight, self.edge_attr, rows, asked, kind=self.kind), 0
-        near = neighborhood(self.graph.into, asked.node, self.num_layers + 1)
+            return Prepared(self.x, self.weight, self.edge_attr, rows, queries, kind=self.kind), 0
+        near = neighborhood(self.graph.into, queries.node, self.num_layers + 1)
         local, size = near.edge_index, near.node.numel()
-        answer, color = near.number(asked.node), near.number(asked.color)
-        second = None if asked.second is None else near.number(asked.second)
+        answer, color = near.number(queries.node), near.number(queries.color)
+        second = None if queries.second is None else near.number(queries.second)
         rows, there = RowGraph.of_nodes(local, size), color >= 0
         inside = (there if second is None else there | (second >= 0)).nonzero().flatten()
         if inside.numel():
@@ -154,14 +154,14 @@ class LargeGraph:
         return Prepared(x, weight, edge_attr, rows, None, kind=self.kind), int((answer < size).sum())
 
     def _schedule(
-        self, graph: IndexedGraph, asked: Queries, table: ConeTable | None
+        self, graph: IndexedGraph, queries: Queries, table: ConeTable | None
     ) -> tuple[Schedule, Queries | None]:
         """The rounds, and which of their answers are read."""
         if self.identity == "full":
-            cone, changed = table.take(asked) if table is not None and asked.own else (None, None)
+            cone, changed = table.take(queries) if table is not None and queries.own else (None, None)
             schedule = make_schedule(
                 graph,
-                asked,
+                queries,
                 self.num_layers,
                 exchange=None if self.sums else False,
                 cone=cone,
@@ -171,17 +171,17 @@ class LargeGraph:
                 check=check_room,
             )
             return schedule, None
-        nodes, place = torch.unique(torch.cat([asked.node, asked.color]), return_inverse=True)
-        node, color = place.split(asked.node.numel())
-        return plain_schedule(graph, nodes, self.num_layers), Queries(node, node if asked.own else color)
+        nodes, place = torch.unique(torch.cat([queries.node, queries.color]), return_inverse=True)
+        node, color = place.split(queries.node.numel())
+        return plain_schedule(graph, nodes, self.num_layers), Queries(node, node if queries.own else color)
 
-    def _sampled(self, asked: Queries, caps: Caps) -> Prepared:
+    def _sampled(self, queries: Queries, caps: Caps) -> Prepared:
         """On the in-neighbors that were drawn alone."""
-        read = asked.node if self.identity == "full" or asked.own else torch.cat([asked.node, asked.color])
+        read = queries.node if self.identity == "full" or queries.own else torch.cat([queries.node, queries.color])
         near = neighborhood(self.graph.into, read, self.num_layers, caps)
-        node = near.number(asked.node)
-        second = None if asked.second is None else near.number(asked.second)
-        numbered = Queries(node, node if asked.own else near.number(asked.color), second)  # -1: a color outside
+        node = near.number(queries.node)
+        second = None if queries.second is None else near.number(queries.second)
+        numbered = Queries(node, node if queries.own else near.number(queries.color), second)  # -1: a color outside
         schedule, places = self._schedule(near.graph(), numbered, None)
         weight = None if self.weight is None else self.weight.index_select(0, near.edge)
         if weight is not None:

@@ -111,26 +111,26 @@ class Planner:
         self,
         inputs: Inputs,
         operator: Operator | None,
-        asked: Queries,
+        queries: Queries,
         engine: Engine | None,
         warn: bool = True,
     ) -> Plan:
         data = Data(edge_index=inputs.edge_index, num_nodes=inputs.num_nodes)
         if engine == "ego":
             # Layers that are not ours take degrees from the rows they see: one hop more makes them right.
-            rows = ego_networks_of(data, self.num_layers + (operator is None), asked)
+            rows = ego_networks_of(data, self.num_layers + (operator is None), queries)
             return rows if operator is None else whole(rows, self.num_layers, _loop(inputs, operator))
         if engine == "graph" or operator is None:
-            graph = identity_graph_of(data, self.num_layers, asked, warn)
+            graph = identity_graph_of(data, self.num_layers, queries, warn)
             return RowGraph.of(graph) if operator is None else self._of_identity_graph(graph, inputs, operator, engine)
         indexed = self._indexed(inputs, operator)
         exchange = None if operator.sums and engine is None else engine == "exchange"
-        check_schedule_fits(indexed, self.num_layers, asked, exchange is not False)
-        cone = all_rows(indexed, self.num_layers, asked)
+        check_schedule_fits(indexed, self.num_layers, queries, exchange is not False)
+        cone = all_rows(indexed, self.num_layers, queries)
         if warn:
-            unreached = int((~cone.find(asked)[1]).sum())
-            warn_unreached(unreached, asked.node.numel(), self.num_layers)
-        return make_schedule(indexed, asked, self.num_layers, exchange=exchange, cone=cone)
+            unreached = int((~cone.find(queries)[1]).sum())
+            warn_unreached(unreached, queries.node.numel(), self.num_layers)
+        return make_schedule(indexed, queries, self.num_layers, exchange=exchange, cone=cone)
 
     def _of_identity_graph(
         self, graph: IdentityGraph, inputs: Inputs, operator: Operator, engine: Engine | None

@@ -144,9 +144,10 @@ class Predictor(Saved):
         queries: Tensor | None = None,
     ) -> Prepared:
         """As :meth:`idgnn.IDGNN.prepare`; of pairs both directions, if they are read."""
-        asked = both_directions(queries) if self.reads_both and queries is not None else queries
-        ready = self.encoder.prepare(x, edge_index, edge_attr=edge_attr, edge_weight=edge_weight, queries=asked)
-        return read_side_by_side(ready, asked) if self.reads_both and asked is not None else ready
+        if queries is not None and self.reads_both:
+            queries = both_directions(queries)
+        ready = self.encoder.prepare(x, edge_index, edge_attr=edge_attr, edge_weight=edge_weight, queries=queries)
+        return read_side_by_side(ready, queries) if self.reads_both and queries is not None else ready
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], wrapped: IdentityAwareModel | None = None) -> Self:
@@ -174,9 +175,9 @@ def both_directions(pairs: Tensor) -> Tensor:
     return torch.cat([pairs, pairs.flip(0)], dim=1)
 
 
-def read_side_by_side(ready: Prepared, asked: Tensor) -> Prepared:
+def read_side_by_side(ready: Prepared, pairs: Tensor) -> Prepared:
     """What was prepared for both directions of pairs, read with the two embeddings of a pair side by side."""
-    ahead, back = torch.arange(asked.size(1), device=ready.x.device).chunk(2)  # positions among the answers
+    ahead, back = torch.arange(pairs.size(1), device=ready.x.device).chunk(2)  # positions among the answers
     return replace(ready, read=Queries(ahead, back))
 
 

@@ -84,10 +84,10 @@ def past_visits(
     for moment in queries.time.unique().tolist():
         rows = _before(uses, moment, years)
         at = (queries.time == moment).nonzero().view(-1)
-        asked, of = queries.entity[at].unique(return_inverse=True)
-        rows &= torch.isin(uses.entity, asked)  # a table of all entities and all items would be large
-        counts = torch.zeros(asked.numel(), num_items)
-        place = torch.searchsorted(asked, uses.entity[rows]), uses.item[rows]
+        entities, of = queries.entity[at].unique(return_inverse=True)
+        rows &= torch.isin(uses.entity, entities)  # a table of all entities and all items would be large
+        counts = torch.zeros(entities.numel(), num_items)
+        place = torch.searchsorted(entities, uses.entity[rows]), uses.item[rows]
         counts.index_put_(place, torch.ones(place[1].numel()), accumulate=True)
         score[at] += counts[of]
     return score

@@ -45,9 +45,9 @@ def hits(top: Tensor, relevant: ItemLists) -> Tensor:
     """Whether each ranked item `[queries, k]` is relevant; -1 is none."""
     width = int(torch.cat([top.reshape(-1), relevant.item]).max()) + 1 if top.numel() + relevant.item.numel() else 1
     wanted = (relevant.query * width + relevant.item).sort().values
-    asked = torch.arange(top.size(0), device=top.device).unsqueeze(1) * width + top
-    at = torch.searchsorted(wanted, asked).clamp(max=max(wanted.numel() - 1, 0))
-    return (wanted[at] == asked) & (top >= 0) if wanted.numel() else torch.zeros_like(asked, dtype=torch.bool)
+    ranked = torch.arange(top.size(0), device=top.device).unsqueeze(1) * width + top
+    at = torch.searchsorted(wanted, ranked).clamp(max=max(wanted.numel() - 1, 0))
+    return (wanted[at] == ranked) & (top >= 0) if wanted.numel() else torch.zeros_like(ranked, dtype=torch.bool)
 
 
 def ranking_metrics(top: Tensor, relevant: ItemLists) -> dict[str, float]:

@@ -132,10 +132,10 @@ def relbench_problem(task: Any, columns: ColumnEncoding = "linear") -> Relationa
     else:
         wanted = TaskColumns(task.entity_col, task.entity_table, task.time_col, task.target_col)
     names = {"train": "train", "valid": "val", "test": "test"}
-    asked = {part: task.get_table(theirs, mask_input_cols=False) for part, theirs in names.items()}
+    tables_of = {part: task.get_table(theirs, mask_input_cols=False) for part, theirs in names.items()}
     if kinds[name] == "entity-classification":
-        wanted = replace(wanted, classes=find_classes(asked["train"], task.target_col))
-    found = {part: read_queries(table, wanted, tables) for part, table in asked.items()}
+        wanted = replace(wanted, classes=find_classes(tables_of["train"], task.target_col))
+    found = {part: read_queries(table, wanted, tables) for part, table in tables_of.items()}
     starts = {"valid": task.dataset.val_timestamp, "test": task.dataset.test_timestamp}
     upto = {part: _moment(part, str(time)) for part, time in starts.items()}
     return _relational(tables, found, kinds[name], upto, getattr(task, "eval_k", 10), wanted.classes, columns)

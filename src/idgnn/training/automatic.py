@@ -221,16 +221,16 @@ class _Costs:
         """Rows of a query, and the messages into them, on average over some."""
         depth = model.num_layers(self.part.level)
         if depth not in self._costs:
-            asked, graph = self.sample.queries, self._graph
-            if asked is None or self.part.level == "graph":
-                asked = torch.arange(self.sample.x.size(0))
-            asked = asked[..., :: max(asked.size(-1) // _COUNTED, 1)]
+            sample, graph = self.sample.queries, self._graph
+            if sample is None or self.part.level == "graph":
+                sample = torch.arange(self.sample.x.size(0))
+            sample = sample[..., :: max(sample.size(-1) // _COUNTED, 1)]
             if model.colors == 2:
                 second = SecondNodes(model.second, model.radius, model.with_self)
-                queries = second.read(graph, asked).queries
+                queries = second.read(graph, sample).queries
             else:
-                queries = as_queries(asked, graph.num_nodes, asked.device)
-            cost, number = cost_on(graph, Data(num_nodes=graph.num_nodes), depth, queries), max(asked.size(-1), 1)
+                queries = as_queries(sample, graph.num_nodes, sample.device)
+            cost, number = cost_on(graph, Data(num_nodes=graph.num_nodes), depth, queries), max(sample.size(-1), 1)
             rows, edges = cost.rows - graph.num_nodes, cost.edges - graph.into.edge.numel()
             self._costs[depth] = rows / number, edges / number
         return self._costs[depth]

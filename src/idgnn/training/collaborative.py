@@ -77,12 +77,12 @@ def train_walks(
     for step in range(settings.steps):
         users = torch.randperm(data.num_users, generator=generator)[: settings.users_per_step].to(device)
         some = places.take(users)
-        asked = (torch.rand(some.item.numel(), generator=generator) < settings.share).to(device)
+        held_out = (torch.rand(some.item.numel(), generator=generator) < settings.share).to(device)
         user, item = some.query, data.train.item[some.item]
-        state = model.scores(users, without=some.item[asked])  # [users, items]
+        state = model.scores(users, without=some.item[held_out])  # [users, items]
         logit = scale * torch.log(state.clamp(min=_SMALLEST))
-        logit = logit.index_put((user[~asked], item[~asked]), logit.new_tensor(float("-inf")))
-        loss = -logit.log_softmax(1)[user[asked], item[asked]].mean()
+        logit = logit.index_put((user[~held_out], item[~held_out]), logit.new_tensor(float("-inf")))
+        loss = -logit.log_softmax(1)[user[held_out], item[held_out]].mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

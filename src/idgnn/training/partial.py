@@ -112,8 +112,8 @@ def embed_partial(
     share = Share(processes.rank, processes.size, _PARTS)
     fingerprint = _fingerprint(encoder, data, roots)
     partial = Partial(partial_path(path, processes), f"{fingerprint} {share.rank}/{share.size}", shape)
-    asked = as_queries(roots, check_graph(data), torch.device("cpu"))
-    number = distinct_roots(encoder, roots, asked, max(data.num_nodes or 0, 1))[1]
+    queries = as_queries(roots, check_graph(data), torch.device("cpu"))
+    number = distinct_roots(encoder, roots, queries, max(data.num_nodes or 0, 1))[1]
     with EmbeddingBar(-(-shape[0] // processes.size), progress and processes.first) as bar:
         bar.advance(partial.done - (partial.begin or 0))
 
@@ -176,9 +176,9 @@ def _fingerprint(encoder: AnyEncoder, data: Data, roots: Tensor | None) -> str:
     made_of = [repr(encoder), encoder.reading] if own else encoder.settings
     digest = hashlib.sha256(json.dumps(made_of, default=repr).encode())
     digest.update(save(separate_tensors(encoder.state_dict())))
-    asked = Data(**{name: value for name, value in data.to_dict().items() if isinstance(value, Tensor)})
-    asked.num_nodes, asked.asked_roots = data.num_nodes, roots
-    digest.update(checksum([asked]).encode())
+    hashed = Data(**{name: value for name, value in data.to_dict().items() if isinstance(value, Tensor)})
+    hashed.num_nodes, hashed.roots = data.num_nodes, roots
+    digest.update(checksum([hashed]).encode())
     return digest.hexdigest()
 
 

@@ -115,14 +115,14 @@ class SavedRun:
     def read(self, tables: Path, queries: Path, device: str) -> tuple[dict[str, KeyedTable], Moments, TimedQueries]:
         """A folder of tables like that of the training, what was known in it at each time, and a table of queries."""
         found = read_tables(tables, self.schema)
-        asked = read_queries(queries, replace(self.task.columns, target=None), found)
+        parsed = read_queries(queries, replace(self.task.columns, target=None), found)
         graph = to_graph(found, self.codes, "linear" if self.model.settings["columns"] is None else "frame")
         if not self.task.upto:  # else the network was trained to look further ahead
-            check_within_data(graph, asked.time, str(queries))
+            check_within_data(graph, parsed.time, str(queries))
         device = str(choose_device(device))
         self.model.to(device)
         whole = self.model.entity_type, self.model.item_type
-        return found, Moments(graph, self.record["settings"]["window_years"], device, whole), asked
+        return found, Moments(graph, self.record["settings"]["window_years"], device, whole), parsed
 
 
 def is_relational(folder: Path) -> bool:
@@ -197,9 +197,9 @@ def load_run(folder: Path) -> SavedRun:
 
 def predictions(run: SavedRun, tables: Path, queries: Path, device: str = "cpu") -> dict[str, list[Any]]:
     """A table with a row for each query; of a recommendation with a row for each of the k best items."""
-    found, moments, asked = run.read(tables, queries, device)
-    out = predict_relational(run.model, moments, asked, asked.time)
-    keys, times = _names(found, run.task, asked)
+    found, moments, parsed = run.read(tables, queries, device)
+    out = predict_relational(run.model, moments, parsed, parsed.time)
+    keys, times = _names(found, run.task, parsed)
     if run.task.kind != "recommendation":
         columns = objective_from_dict(run.record["objective"]).read(out)
         given = {run.task.entity: keys, run.task.time: times}
@@ -227,17 +227,17 @@ def predictions(run: SavedRun, tables: Path, queries: Path, device: str = "cpu")
 @torch.no_grad()
 def embeddings(run: SavedRun, tables: Path, queries: Path, device: str = "cpu") -> tuple[dict[str, list[Any]], Tensor]:
     """The entities and times of the queries, and the states of the entities, `[queries, channels]`."""
-    found, moments, asked = run.read(tables, queries, device)
+    found, moments, parsed = run.read(tables, queries, device)
     run.model.eval()
-    keys, times = _names(found, run.task, asked)
-    h = torch.empty(len(asked), run.model.encoder.embedding_channels)
-    for moment in asked.time.unique().tolist():
-        rows = (asked.time == moment).nonzero().view(-1)
-        entities, of = asked.entity[rows].unique(return_inverse=True)
+    keys, times = _names(found, run.task, parsed)
+    h = torch.empty(len(parsed), run.model.encoder.embedding_channels)
+    for moment in parsed.time.unique().tolist():
+        rows = (parsed.time == moment).nonzero().view(-1)
+        entities, of = parsed.entity[rows].unique(return_inverse=True)
         h[rows] = run.model.entity_states(moments.at(moment), entities.to(moments.device)).cpu()[of]
     return {run.task.entity: keys, run.task.time: times}, h
 
 
-def _names(tables: dict[str, KeyedTable], task: TaskFile, asked: TimedQueries) -> tuple[list[str], list[str]]:
+def _names(tables: dict[str, KeyedTable], task: TaskFile, queries: TimedQueries) -> tuple[list[str], list[str]]:
     key = tables[task.entity_table].keys
-    return [key[row] for row in asked.entity.tolist()], [as_text(moment) for moment in asked.time.tolist()]
+    return [key[row] for row in queries.entity.tolist()], [as_text(moment) for moment in queries.time.tolist()]

@@ -48,11 +48,11 @@ class RootBatches:
         """A batch for each group of queries; `seed` determines the neighbors that are sampled."""
         queries, owner, target = self._queries, self.part.query_owner, self.part.target
         # A query is in one batch alone, so its number tells batches apart.
-        asked = [both_directions(queries[..., i]) if self.reads_both else queries[..., i] for i in assigned]
+        of_batches = [both_directions(queries[..., i]) if self.reads_both else queries[..., i] for i in assigned]
         seeds = [seed_of(seed, int(items[0])) for items in assigned]
-        orders = [Order(some.numpy(), self.fanout, drawn) for some, drawn in zip(asked, seeds, strict=True)]
+        orders = [Order(some.numpy(), self.fanout, drawn) for some, drawn in zip(of_batches, seeds, strict=True)]
         batches = self.preparer.each(orders, self.device)
-        for items, some, ready in zip(assigned, asked, batches, strict=True):
+        for items, some, ready in zip(assigned, of_batches, batches, strict=True):
             ready = read_side_by_side(ready, some) if self.reads_both else ready
             wanted = None if target is None else target[items].to(self.device)
             yield GraphBatch(ready, owner[items].to(self.device), self.part.num_graphs, wanted)

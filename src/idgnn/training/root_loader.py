@@ -154,10 +154,10 @@ class TypedBatches:
         data = copy.copy(data).cpu()  # PyG moves graphs in place
         if isinstance(model, HeteroIDGNN):
             self.graph: HeteroIndex | WrappedGraph = HeteroIndex(model, data)
-            self.asked = self.graph.queries(queries)
+            self.typed = self.graph.queries(queries)
         elif isinstance(model, HeteroIdentityAwareModel):
             self.graph = WrappedGraph(model, data, queries)
-            self.asked = self.graph.asked
+            self.typed = self.graph.queries
         else:
             raise ValueError(
                 f"the network is a {type(model).__name__}, expected a HeteroIDGNN or a model over several node types "
@@ -167,12 +167,12 @@ class TypedBatches:
     @property
     def queries(self) -> Tensor:
         """Nodes `[num_queries]`, or pairs `[2, num_queries]`, by their numbers within their types."""
-        return self.asked.node if self.asked.own else torch.stack([self.asked.node, self.asked.color])
+        return self.typed.node if self.typed.own else torch.stack([self.typed.node, self.typed.color])
 
     def prepare(self, queries: Tensor, fanout: Sequence[int] = (), seed: int = 0) -> Any:
         """What the network runs on to answer some of the queries."""
-        node, color = (queries, queries) if self.asked.own else queries
-        return self.graph.prepare(TypedQueries(self.asked.read, self.asked.root, node, color))
+        node, color = (queries, queries) if self.typed.own else queries
+        return self.graph.prepare(TypedQueries(self.typed.read, self.typed.root, node, color))
 
 
 def _checked(queries: Tensor | None, data: Data) -> Tensor:

@@ -50,24 +50,24 @@ def hetero_walk_counts(
     """:func:`idgnn.walk_counts` from the nodes that are read to those that are colored."""
     typed = TypedGraph.of_data(data)
     check_count_options(typed.total, length, memory)
-    asked = as_typed_queries(queries, typed.schema, typed.size, typed.edge_index.device)
+    parsed = as_typed_queries(queries, typed.schema, typed.size, typed.edge_index.device)
     if meta_path is None:
-        joined = asked.joined(typed)
+        joined = parsed.joined(typed)
         pairs = torch.stack([joined.node, joined.color])
         return walk_counts(typed.edge_index, typed.total, pairs, length, memory=memory, progress=progress)
     edge_index, num_nodes, steps, closed = _unrolled(typed, meta_path)
-    if (meta_path[0][0], meta_path[-1][2]) != (asked.read, asked.root):
+    if (meta_path[0][0], meta_path[-1][2]) != (parsed.read, parsed.root):
         raise ValueError(
-            f"the meta-path leads from {meta_path[0][0]!r} to {meta_path[-1][2]!r}, but the pairs from {asked.read!r} "
-            f"to {asked.root!r}."
+            f"the meta-path leads from {meta_path[0][0]!r} to {meta_path[-1][2]!r}, but the pairs from {parsed.read!r} "
+            f"to {parsed.root!r}."
         )
     if not closed and length != 1:
         raise ValueError(
-            f"length is {length}, but a meta-path from {asked.read!r} to {asked.root!r} can be walked only once. Use "
+            f"length is {length}, but a meta-path from {parsed.read!r} to {parsed.root!r} can be walked only once. Use "
             "length=1."
         )
-    end = asked.color if closed else asked.color + num_nodes - typed.size[asked.root]
-    pairs = torch.stack([asked.node, end])
+    end = parsed.color if closed else parsed.color + num_nodes - typed.size[parsed.root]
+    pairs = torch.stack([parsed.node, end])
     counts = walk_counts(edge_index, num_nodes, pairs, steps * length, memory=memory, progress=progress)
     return counts[:, steps - 1 :: steps].contiguous()
 

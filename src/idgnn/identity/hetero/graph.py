@@ -61,9 +61,9 @@ def hetero_identity_graph(data: HeteroData, num_layers: int, queries: TypedQuery
     """:func:`idgnn.identity_graph` of a graph of several types."""
     check_num_layers(num_layers)
     typed = TypedGraph.of_data(data)
-    asked = typed_queries(typed, queries, num_layers)
+    parsed = typed_queries(typed, queries, num_layers)
     graph = HeteroIdentityGraph()
-    rows = TypedRows.of(typed, asked, num_layers)
+    rows = TypedRows.of(typed, parsed, num_layers)
     _check_features_fit(data, rows)
     for name, store in zip(data.node_types, data.node_stores, strict=True):
         target = graph[name]
@@ -78,14 +78,14 @@ def hetero_identity_graph(data: HeteroData, num_layers: int, queries: TypedQuery
         _carry(store, target, _EDGE_KEYS, target.edge, f"the edge type {edge_type}")
     _carry(data.stores[0], graph, (), rows.query_row, "the graph")
     graph.query_row, graph.num_layers = rows.query_row, num_layers
-    graph.read_type, graph.root_type = asked.read, asked.root
+    graph.read_type, graph.root_type = parsed.read, parsed.root
     return graph
 
 
 class TypedRows:
     """The rows and edges of an identity graph, type by type, without features."""
 
-    def __init__(self, typed: TypedGraph, graph: IdentityGraph, asked: TypedQueries) -> None:
+    def __init__(self, typed: TypedGraph, graph: IdentityGraph, queries: TypedQueries) -> None:
         schema = typed.schema
         rows = Split.of(typed.node_type.index_select(0, graph.node), len(schema.node_types))
         edges = Split.of(typed.edge_type.index_select(0, graph.edge), len(schema.edge_types))
@@ -104,17 +104,17 @@ class TypedRows:
             self.edge_index[edge_type] = rows.place.index_select(0, ends.flatten()).view(2, -1)
             self.edge[edge_type] = graph.edge.index_select(0, mine) - typed.first_edges[edge_type]
         self.query_row = rows.place.index_select(0, graph.query_row)  # of the type that is read
-        self.asked = asked
+        self.queries = queries
 
     @staticmethod
-    def of(typed: TypedGraph, asked: TypedQueries, num_layers: int) -> TypedRows:
+    def of(typed: TypedGraph, queries: TypedQueries, num_layers: int) -> TypedRows:
         """Builds the identity graph of all types as one."""
-        joined = asked.joined(typed)
-        queries = joined.node if asked.own else torch.stack([joined.node, joined.color])
+        joined = queries.joined(typed)
+        nodes = joined.node if queries.own else torch.stack([joined.node, joined.color])
         whole = Data(edge_index=typed.edge_index, num_nodes=typed.total)
         # A type without nodes has no queries.
-        graph = _empty(whole, num_layers) if asked.node.numel() == 0 else identity_graph(whole, num_layers, queries)
-        return TypedRows(typed, graph, asked)
+        graph = _empty(whole, num_layers) if queries.node.numel() == 0 else identity_graph(whole, num_layers, nodes)
+        return TypedRows(typed, graph, queries)
 
 
 def _empty(whole: Data, num_layers: int) -> IdentityGraph:
@@ -131,16 +131,16 @@ def _empty(whole: Data, num_layers: int) -> IdentityGraph:
 
 def typed_queries(typed: TypedGraph, queries: Any, num_layers: int) -> TypedQueries:
     """Queries of a graph, refused where the schema keeps the color from arriving in so many rounds."""
-    asked = as_typed_queries(queries, typed.schema, typed.size, typed.edge_index.device)
-    typed.schema.check_reach(asked.read, asked.root, num_layers)
-    return asked
+    parsed = as_typed_queries(queries, typed.schema, typed.size, typed.edge_index.device)
+    typed.schema.check_reach(parsed.read, parsed.root, num_layers)
+    return parsed
 
 
 def hetero_identity_cost(data: HeteroData, num_layers: int, queries: TypedQuerySpec) -> IdentityCost:
     """:func:`idgnn.identity_cost` of a graph of several types."""
     check_num_layers(num_layers)
     typed = TypedGraph.of_data(data)
-    asked = typed_queries(typed, queries, num_layers).joined(typed)
+    parsed = typed_queries(typed, queries, num_layers).joined(typed)
     graph = IndexedGraph(typed.edge_index, typed.total)
     per_row = [ROW_BYTES + _bytes(store, _ROW_KEYS) for store in data.node_stores]
     per_edge = [EDGE_BYTES + _bytes(store, _EDGE_KEYS) for store in data.edge_stores]
@@ -148,7 +148,7 @@ def hetero_identity_cost(data: HeteroData, num_layers: int, queries: TypedQueryS
     of_edges = typed.edge_type.new_tensor(per_edge or [0]).index_select(0, typed.edge_type)
     into = each.index_add(0, typed.edge_index[1], of_edges)  # [nodes] bytes of a row and the edges into it
     rows, edges, size = typed.total, typed.edge_index.size(1), int(into.sum())
-    for cone in cones(graph, num_layers, asked):
+    for cone in cones(graph, num_layers, parsed):
         rows += cone.key.numel()
         edges += int(graph.into.degree_of(cone.node).sum())
         size += int(into.index_select(0, cone.node).sum())

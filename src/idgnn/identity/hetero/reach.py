@@ -42,12 +42,12 @@ def reachable(data: HeteroData, roots: str | Nodes, target: str, num_layers: int
     check_num_layers(num_layers)
     typed = TypedGraph.of_data(data)
     typed.schema.check_type(target, "the targets")
-    asked = typed_queries(typed, roots, num_layers)
-    typed.schema.check_reach(target, asked.root, num_layers)
+    queries = typed_queries(typed, roots, num_layers)
+    typed.schema.check_reach(target, queries.root, num_layers)
     graph = IndexedGraph(typed.edge_index, typed.total)
-    roots_of = asked.joined(typed).color
+    roots_of = queries.joined(typed).color
     key = ForwardSearch.of(graph, typed, target, num_layers).run(Queries(roots_of, roots_of))[0].key
     node, color = key % max(typed.total, 1), key // max(typed.total, 1)
     mine = (typed.node_type.index_select(0, node) == typed.schema.node_types.index(target)).nonzero().flatten()
     node, color = node.index_select(0, mine), color.index_select(0, mine)
-    return (target, node - typed.first[target]), (asked.root, color - typed.first[asked.root])
+    return (target, node - typed.first[target]), (queries.root, color - typed.first[queries.root])

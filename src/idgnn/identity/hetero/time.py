@@ -95,9 +95,9 @@ def check_times(times: Any, num_queries: int, device: torch.device) -> Tensor:
     return times
 
 
-def check_alive(asked: TypedQueries, there: dict[str, Tensor], time: float, strict: bool) -> None:
+def check_alive(queries: TypedQueries, there: dict[str, Tensor], time: float, strict: bool) -> None:
     """Refuses queries for nodes that were not there yet at the time of the query."""
-    for name, ids in ((asked.read, asked.node), (asked.root, asked.color)):
+    for name, ids in ((queries.read, queries.node), (queries.root, queries.color)):
         if name in there and not bool((mask := there[name].index_select(0, ids)).all()):
             late = ids[~mask]
             raise ValueError(
@@ -116,18 +116,18 @@ def timed_identity_graph(
     from idgnn.identity.hetero.graph import hetero_identity_graph  # which needs none of this
 
     typed = TypedGraph.of_data(data)
-    asked = as_typed_queries(queries, typed.schema, typed.size, typed.edge_index.device)
-    times = check_times(query_time, asked.node.numel(), asked.node.device)
-    graphs, places = [], [asked.node[:0]]
+    parsed = as_typed_queries(queries, typed.schema, typed.size, typed.edge_index.device)
+    times = check_times(query_time, parsed.node.numel(), parsed.node.device)
+    graphs, places = [], [parsed.node[:0]]
     for time, chosen in snapshots(times):
-        check_alive(asked.take(chosen), alive(data, time, time_attr, strict), time, strict)
+        check_alive(parsed.take(chosen), alive(data, time, time_attr, strict), time, strict)
         past = snapshot(data, time, time_attr=time_attr, strict=strict)
-        graphs.append(hetero_identity_graph(past, num_layers, asked.take(chosen).spec))
+        graphs.append(hetero_identity_graph(past, num_layers, parsed.take(chosen).spec))
         places.append(chosen)
     batch: Any = Batch.from_data_list(graphs)
     row = torch.empty_like(batch.query_row)
     row[torch.cat(places)] = batch.query_row
-    batch.query_row, batch.read_type, batch.root_type = row, asked.read, asked.root
+    batch.query_row, batch.read_type, batch.root_type = row, parsed.read, parsed.root
     return batch
 
 

@@ -65,12 +65,12 @@ def embed(
     progress: bool,
 ) -> Tensor:
     """:meth:`idgnn.HeteroIDGNN.embed`."""
-    asked = index.queries(queries)
-    joined = asked.joined(index.typed)
+    parsed = index.queries(queries)
+    joined = parsed.joined(index.typed)
     device = index.device
     with torch.no_grad(), evaluating(model), EmbeddingBar(joined.node.numel(), progress) as bar:
         if model.identity != "full":
-            out = model.run(index.prepare(asked, gradients=False)).cpu()
+            out = model.run(index.prepare(parsed, gradients=False)).cpu()
             bar.advance(joined.node.numel())
             return out
         out = torch.empty(joined.node.numel(), model.embedding_channels, dtype=model.dtype)
@@ -83,7 +83,7 @@ def embed(
             row_bytes *= 1 + float(index.graph.into.degree.max()) / 8
         for first, last in query_chunks(index.graph, joined.take(order), model.num_layers, row_bytes, limit):
             chosen = order[first:last]
-            values, missed = _answers(model, index, kept, joined.take(chosen), asked.read)
+            values, missed = _answers(model, index, kept, joined.take(chosen), parsed.read)
             out[chosen.cpu()] = values.cpu()
             unreached += missed
             bar.advance(chosen.numel())
@@ -108,23 +108,25 @@ def _item(model: HeteroIDGNN) -> int:
 
 
 def _answers(
-    model: HeteroIDGNN, index: HeteroIndex, kept: _Kept | None, asked: Queries, read: str
+    model: HeteroIDGNN, index: HeteroIndex, kept: _Kept | None, queries: Queries, read: str
 ) -> tuple[Tensor, int]:
     """The answers to some queries, and how many of them no color reaches: those are plain."""
     graph, num_layers = index.graph, model.num_layers
-    cone, changed = index.rows(asked, read)
-    there = cone.find(asked)[1]
+    cone, changed = index.rows(queries, read)
+    there = cone.find(queries)[1]
     if kept is None:
         exchange = None if index.sums else False
-        rounds = make_schedule(graph, asked, num_layers, exchange=exchange, cone=cone, changed=changed, gradients=False)
+        rounds = make_schedule(
+            graph, queries, num_layers, exchange=exchange, cone=cone, changed=changed, gradients=False
+        )
         return model.run(index.ready(rounds, gradients=False)), int((~there).sum())
-    out = kept.last.index_select(0, asked.node)
+    out = kept.last.index_select(0, queries.node)
     reached = there.nonzero().flatten()
     if reached.numel() == 0:
-        return out, asked.node.numel()
+        return out, queries.node.numel()
     rounds = make_schedule(
         graph,
-        asked.take(reached),
+        queries.take(reached),
         num_layers,
         exchange=True,
         cone=cone,
@@ -153,7 +155,7 @@ def _weight(index: HeteroIndex) -> Tensor | None:
 
 def query_chunks(
     graph: IndexedGraph,
-    asked: Queries,
+    queries: Queries,
     num_layers: int,
     row_bytes: float,
     limit: float,
@@ -167,9 +169,9 @@ def query_chunks(
     one = torch.ones_like(graph.into.degree)
     ahead = graph.out.walk_sums(one, num_layers // 2)
     behind = graph.into.walk_sums(one, (num_layers - 1) // 2)
-    first = torch.ones_like(asked.color, dtype=torch.bool)
-    first[1:] = asked.color[1:] != asked.color[:-1]
-    rows = behind.index_select(0, asked.node) + ahead.index_select(0, asked.color) * first
+    first = torch.ones_like(queries.color, dtype=torch.bool)
+    first[1:] = queries.color[1:] != queries.color[:-1]
+    rows = behind.index_select(0, queries.node) + ahead.index_select(0, queries.color) * first
     # The rows of a color are counted query by query, up to the number of nodes.
     start = first.nonzero().flatten()
     number = first.cumsum(0) - 1

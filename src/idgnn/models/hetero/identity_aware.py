@@ -117,10 +117,10 @@ class HeteroIdentityAwareModel(Wrapped):
             return self.run_plan(call, plan)
         typed = call.typed()
         num_layers = self.trace_call(call)
-        asked = typed_queries(typed, queries, num_layers)
-        self.check_types(call, asked.read, asked.root)
-        plan = TypedPlan.of_rows(TypedRows.of(typed, asked, num_layers), typed)
-        rounds = self.trimmed_rounds(call, asked.read, asked.root)
+        parsed = typed_queries(typed, queries, num_layers)
+        self.check_types(call, parsed.read, parsed.root)
+        plan = TypedPlan.of_rows(TypedRows.of(typed, parsed, num_layers), typed)
+        rounds = self.trimmed_rounds(call, parsed.read, parsed.root)
         return self.run_plan(call, plan if rounds is None else trimmed(plan, num_layers, rounds))
 
     def prepare(self, data: HeteroData, queries: TypedQuerySpec | TypedQueries) -> WrappedPrepared:
@@ -128,7 +128,7 @@ class HeteroIdentityAwareModel(Wrapped):
         from idgnn.models.hetero.wrapped_batches import WrappedGraph  # which needs to know what this is
 
         graph = WrappedGraph(self, data, queries)
-        return graph.prepare(graph.asked).to(next(self.parameters(), torch.empty(0)).device)
+        return graph.prepare(graph.queries).to(next(self.parameters(), torch.empty(0)).device)
 
     def run(self, ready: WrappedPrepared) -> Tensor:
         """The embeddings of what :meth:`prepare`, or a :class:`idgnn.RootLoader`, made ready: `[num_queries, out]`."""

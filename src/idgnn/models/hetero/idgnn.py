@@ -251,11 +251,11 @@ class HeteroIDGNN(Saved, nn.Module):
 
     def _by_time(self, data: HeteroData, queries: Any, query_time: Any, time_attr: str, strict: bool) -> Tensor:
         typed = TypedGraph.of_data(data)
-        asked = as_typed_queries(queries, typed.schema, typed.size, typed.edge_index.device)
-        times = check_times(query_time, asked.node.numel(), asked.node.device)
+        parsed = as_typed_queries(queries, typed.schema, typed.size, typed.edge_index.device)
+        times = check_times(query_time, parsed.node.numel(), parsed.node.device)
         parts, places = [], []
         for time, chosen in snapshots(times):
-            mine = asked.take(chosen)
+            mine = parsed.take(chosen)
             check_alive(mine, alive(data, time, time_attr, strict), time, strict)
             past = snapshot(data, time, time_attr=time_attr, strict=strict)
             parts.append(self.run(self.prepare(past, mine)))

@@ -93,22 +93,22 @@ class HeteroIndex:
     def queries(self, queries: TypedQuerySpec | TypedQueries) -> TypedQueries:
         """Queries that were checked; of ID-GNN-Full also whether the color can arrive."""
         if self.identity == "full":
-            asked = typed_queries(self.typed, queries, self.num_layers)
-            if self.root not in (None, asked.root):
+            parsed = typed_queries(self.typed, queries, self.num_layers)
+            if self.root not in (None, parsed.root):
                 raise ValueError(
-                    f"the queries color nodes of type {asked.root!r}, but the network was made with another root type, "
-                    f"{self.root!r}: edge types that leave {asked.root!r} have no second weights. Make it with "
+                    f"the queries color nodes of type {parsed.root!r}, but the network was made with another root "
+                    f"type, {self.root!r}: edge types that leave {parsed.root!r} have no second weights. Make it with "
                     "root=None, or with the type that is colored."
                 )
-            return asked
+            return parsed
         return as_typed_queries(queries, self.typed.schema, self.typed.size, self.device)
 
     def prepare(self, queries: TypedQuerySpec | TypedQueries, gradients: bool = True) -> HeteroPrepared:
         """What the network runs on to answer these queries, and nothing else: each round has the rows that matter."""
-        asked = self.queries(queries)
-        joined, read = asked.joined(self.typed), None
+        parsed = self.queries(queries)
+        joined, read = parsed.joined(self.typed), None
         if self.identity == "full":
-            cone, changed = self.rows(joined, asked.read)
+            cone, changed = self.rows(joined, parsed.read)
             warn_unreached(int((~cone.find(joined)[1]).sum()), joined.node.numel(), self.num_layers)
             schedule = make_schedule(
                 self.graph,
@@ -123,7 +123,7 @@ class HeteroIndex:
         else:
             nodes, place = distinct(torch.cat([joined.node, joined.color]), self.typed.total)
             node, color = place.split(joined.node.numel())
-            read = Queries(node, node if asked.own else color)
+            read = Queries(node, node if parsed.own else color)
             schedule = plain_schedule(self.graph, nodes, self.num_layers)
         return self.ready(schedule, read, gradients)
 
@@ -135,14 +135,14 @@ class HeteroIndex:
             rounds = edge_round_schedule(schedule, self.typed, gradients)
         return HeteroPrepared(self.starts(rounds), self.edges, rounds, read)
 
-    def rows(self, asked: Queries, read: str) -> tuple[Cone, ChangedEdges | None]:
+    def rows(self, queries: Queries, read: str) -> tuple[Cone, ChangedEdges | None]:
         """The rows of the queries and, if they are found on the way, the changed edges between them."""
-        if not asked.own:
+        if not queries.own:
             if read not in self._searches:
                 self._searches[read] = ForwardSearch.of(self.graph, self.typed, read, self.num_layers)
-            if self._searches[read].pays(asked):
-                return self._searches[read].run(asked)
-        return join(cones(self.graph, self.num_layers, asked)), None
+            if self._searches[read].pays(queries):
+                return self._searches[read].run(queries)
+        return join(cones(self.graph, self.num_layers, queries)), None
 
     def starts(self, rounds: TypedSchedule | EdgeRoundSchedule) -> tuple[Start, ...]:
         """The features of the rows that a schedule starts from, type by type."""

@@ -50,7 +50,7 @@ class WrappedGraph:
     Args:
         model: The wrapped model, which is compared with brute force here if it was not before.
         data: The graph.
-        queries: All that will be asked: their node types count.
+        queries: All that will be answered; only their node types are used here.
     """
 
     def __init__(
@@ -61,22 +61,23 @@ class WrappedGraph:
         self.typed = self.call.typed()
         here = model.call_of(data.to(str(device))) if device.type != "cpu" else self.call
         self.num_layers = model.trace_call(here)
-        self.asked = typed_queries(self.typed, queries, self.num_layers)
-        model.check_types(here, self.asked.read, self.asked.root)
+        self.queries = typed_queries(self.typed, queries, self.num_layers)
+        model.check_types(here, self.queries.read, self.queries.root)
         self.graph = IndexedGraph(self.typed.edge_index, self.typed.total)
         # HANConv weighs relations by a mean over all nodes.
         self.whole = any(isinstance(layer, HANConv) for layer in model.module.modules())
-        self.rounds = model.trimmed_rounds(here, self.asked.read, self.asked.root)
+        self.rounds = model.trimmed_rounds(here, self.queries.read, self.queries.root)
 
-    def prepare(self, asked: TypedQueries) -> WrappedPrepared:
+    def prepare(self, queries: TypedQueries) -> WrappedPrepared:
         """What the model runs on to answer some queries."""
-        call, local, ids = self.call, asked, {}
+        call, local, ids = self.call, queries, {}
         if not self.whole:
-            call, ids = self._part(asked)
+            call, ids = self._part(queries)
             node, color = (
-                _places(ids[kind], nodes) for kind, nodes in ((asked.read, asked.node), (asked.root, asked.color))
+                _places(ids[kind], nodes)
+                for kind, nodes in ((queries.read, queries.node), (queries.root, queries.color))
             )
-            local = TypedQueries(asked.read, asked.root, node, node if asked.own else color)
+            local = TypedQueries(queries.read, queries.root, node, node if queries.own else color)
         inside = (local.color >= 0).nonzero().flatten()  # other colors are too far away to be seen
         typed = call.typed()
         with warnings.catch_warnings():
@@ -84,14 +85,14 @@ class WrappedGraph:
             rows = TypedRows.of(typed, local.take(inside), self.num_layers)
         answer = local.node.index_copy(0, inside, rows.query_row)  # the row of a node itself is the plain one
         plan = replace(TypedPlan.of_rows(rows, typed), answer=answer)
-        unreached = int((answer < typed.size[asked.read]).sum())
+        unreached = int((answer < typed.size[queries.read]).sum())
         plan = plan if self.rounds is None else trimmed(plan, self.num_layers, self.rounds)
         return WrappedPrepared(call, plan, unreached)
 
-    def _part(self, asked: TypedQueries) -> tuple[HeteroCall, dict[str, Tensor]]:
+    def _part(self, queries: TypedQueries) -> tuple[HeteroCall, dict[str, Tensor]]:
         """The call on what is at most one hop further away than the model looks, and the nodes of each type in it."""
         typed = self.typed
-        near = neighborhood(self.graph.into, asked.joined(typed).node, self.num_layers + 1)
+        near = neighborhood(self.graph.into, queries.joined(typed).node, self.num_layers + 1)
         order = torch.sort(near.node).values  # by type, and by number within it
         split = Split.of(typed.node_type.index_select(0, order), len(typed.num_nodes))
         ids = {
@@ -134,8 +135,8 @@ def embed_wrapped(
 ) -> Tensor:
     """:meth:`HeteroIdentityAwareModel.embed`."""
     graph = WrappedGraph(model, data, queries)
-    asked, device = graph.asked, next(model.parameters(), torch.empty(0)).device
-    joined = asked.joined(graph.typed)
+    parsed, device = graph.queries, next(model.parameters(), torch.empty(0)).device
+    joined = parsed.joined(graph.typed)
     order = torch.argsort(joined.color, stable=True)
     limit = as_bytes(memory, device)
     limit = min(limit, CPU_CHUNK) if device.type == "cpu" else limit
@@ -146,7 +147,7 @@ def embed_wrapped(
         beside = near.clamp(max=graph.typed.total).index_select(0, joined.node) * (not graph.whole)
         chunks = query_chunks(graph.graph, joined.take(order), graph.num_layers, row_bytes, limit, beside[order])
         for first, last in chunks:
-            ready = graph.prepare(asked.take(order[first:last]))
+            ready = graph.prepare(parsed.take(order[first:last]))
             found.append(model.run(ready.to(device)).cpu())
             unreached += ready.unreached
             bar.advance(last - first)

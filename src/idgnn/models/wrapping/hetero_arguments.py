@@ -156,7 +156,7 @@ class TypedPlan:
         device = typed.edge_index.device
         plain = {kind: torch.arange(size, device=device) for kind, size in typed.size.items()}
         num_edges = dict(zip(typed.schema.edge_types, typed.num_edges, strict=True))
-        read, answer = rows.asked.read, rows.query_row
+        read, answer = rows.queries.read, rows.query_row
         return TypedPlan(rows.node, rows.edge, rows.edge_index, rows.colored, plain, num_edges, read, answer)
 
     @staticmethod

@@ -45,8 +45,8 @@ def verify_types(
     from idgnn.models.hetero.identity_aware import read_rows
 
     typed = call.typed()
-    asked = _telling_pairs(typed, num_layers, read, root)
-    if asked is None:
+    queries = _telling_pairs(typed, num_layers, read, root)
+    if queries is None:
         return None
     name = type(model.module).__name__
     generator = torch.Generator(device="cpu").manual_seed(0)
@@ -57,16 +57,16 @@ def verify_types(
         return value + torch.randn(value.shape, generator=generator, dtype=torch.float).to(value)
 
     call = call.map(lambda _, value: perturbed(value), lambda kind, _, value: value)
-    masks = [torch.arange(call.num_nodes[root], device=call.device) == color for color in asked.color]
+    masks = [torch.arange(call.num_nodes[root], device=call.device) == color for color in queries.color]
     model.run_colored(call, {root: masks[0]})  # which gives color maps of unknown width theirs
     with drawn(model.color_maps()):
         expected = [
             read_rows(model.run_colored(call, {root: mask}), read, node.view(1), call.num_nodes[read], name)
-            for node, mask in zip(asked.node, masks, strict=True)
+            for node, mask in zip(queries.node, masks, strict=True)
         ]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnreachedColorWarning)
-            rows = TypedRows.of(typed, asked, num_layers)
+            rows = TypedRows.of(typed, queries, num_layers)
         plan = TypedPlan.of_rows(rows, typed)
         found: Any = model.run_plan(call, plan)
         fewer: Any = None

@@ -45,13 +45,13 @@ def _leaky(score, SLOPE: tl.constexpr):
 
 @triton.jit
 def _sum_of_exponentials(
-    most, sum_, scores, source, begin, end, offset, asked, head, heads, SLOPE: tl.constexpr, MESSAGES: tl.constexpr
+    most, sum_, scores, source, begin, end, offset, own_score, head, heads, SLOPE: tl.constexpr, MESSAGES: tl.constexpr
 ):
     """The highest score and the sum of exponentials less it, of what was before and of one list."""
     for first in range(begin, end, MESSAGES):
         message = first + tl.arange(0, MESSAGES)
         row = tl.load(source + message, mask=message < end, other=0) + offset
-        score = _leaky(tl.load(scores + (row * heads + head) * 2, mask=message < end, other=0) + asked, SLOPE)
+        score = _leaky(tl.load(scores + (row * heads + head) * 2, mask=message < end, other=0) + own_score, SLOPE)
         score = tl.where(message < end, score, -float("inf"))
         higher = tl.maximum(most, tl.max(score, axis=0))
         sum_ = sum_ * tl.exp(most - higher) + tl.sum(tl.exp(score - higher), axis=0)
@@ -72,7 +72,7 @@ def _add_weighted(
     end,
     offset,
     number,
-    asked,
+    own_score,
     head,
     heads,
     channels,
@@ -84,7 +84,7 @@ def _add_weighted(
     """Adds the messages of one list, and stores their weights."""
     for message in range(begin, end):
         row = tl.load(source + message) + offset
-        score = _leaky(tl.load(scores + (row * heads + head) * 2) + asked, SLOPE)
+        score = _leaky(tl.load(scores + (row * heads + head) * 2) + own_score, SLOPE)
         weight = tl.exp(score - most) / sum_
         tl.store(alpha + (message + number) * heads + head, weight, mask=is_first)
         total += weight * tl.load(sent + row * channels + place, mask=here, other=0)
@@ -115,15 +115,17 @@ def _attend_kernel(
     width = channels // heads
     column = tl.program_id(2) * CHANNELS + tl.arange(0, CHANNELS)
     here, place, is_first = column < width, head * width + column, tl.program_id(2) == 0
-    asked = tl.load(scores + (tl.load(own + target) * heads + head) * 2 + 1)
+    own_score = tl.load(scores + (tl.load(own + target) * heads + head) * 2 + 1)
     begin, end = tl.load(ptr + target), tl.load(ptr + target + 1)
     more_begin, more_end = begin, begin
-    most, sum_ = asked * 0 - float("inf"), asked * 0
-    most, sum_ = _sum_of_exponentials(most, sum_, scores, source, begin, end, 0, asked, head, heads, SLOPE, MESSAGES)
+    most, sum_ = own_score * 0 - float("inf"), own_score * 0
+    most, sum_ = _sum_of_exponentials(
+        most, sum_, scores, source, begin, end, 0, own_score, head, heads, SLOPE, MESSAGES
+    )
     if TWO:
         more_begin, more_end = tl.load(more_ptr + target), tl.load(more_ptr + target + 1)
         most, sum_ = _sum_of_exponentials(
-            most, sum_, scores, more_source, more_begin, more_end, offset, asked, head, heads, SLOPE, MESSAGES
+            most, sum_, scores, more_source, more_begin, more_end, offset, own_score, head, heads, SLOPE, MESSAGES
         )
     total = tl.zeros([CHANNELS], dtype=out.dtype.element_ty)
     total = _add_weighted(
@@ -138,7 +140,7 @@ def _attend_kernel(
         end,
         0,
         0,
-        asked,
+        own_score,
         head,
         heads,
         channels,
@@ -160,7 +162,7 @@ def _attend_kernel(
             more_end,
             offset,
             number,
-            asked,
+            own_score,
             head,
             heads,
             channels,
@@ -217,7 +219,7 @@ def _score_gradients(
     end,
     offset,
     number,
-    asked,
+    own_score,
     target,
     head,
     heads,
@@ -237,7 +239,7 @@ def _score_gradients(
             inner += value * tl.load(grad + target * channels + place, mask=here, other=0)
         cell = (message + number) * heads + head
         change = tl.load(alpha + cell) * (tl.sum(inner, axis=0) - mean)
-        score = tl.load(scores + (row * heads + head) * 2) + asked
+        score = tl.load(scores + (row * heads + head) * 2) + own_score
         change = tl.where(score > 0, change, change * SLOPE)
         tl.store(grad_score + cell, change)
         total += change
@@ -274,10 +276,10 @@ def _attend_scores_kernel(
         cell = target * channels + head * width + column
         inner += tl.load(out + cell, mask=column < width, other=0) * tl.load(grad + cell, mask=column < width, other=0)
     mean = tl.sum(inner, axis=0)
-    asked = tl.load(scores + (tl.load(own + target) * heads + head) * 2 + 1)
+    own_score = tl.load(scores + (tl.load(own + target) * heads + head) * 2 + 1)
     begin, end = tl.load(ptr + target), tl.load(ptr + target + 1)
     total = _score_gradients(
-        asked * 0,
+        own_score * 0,
         mean,
         sent,
         scores,
@@ -289,7 +291,7 @@ def _attend_scores_kernel(
         end,
         0,
         0,
-        asked,
+        own_score,
         target,
         head,
         heads,
@@ -312,7 +314,7 @@ def _attend_scores_kernel(
             end,
             offset,
             number,
-            asked,
+            own_score,
             target,
             head,
             heads,
