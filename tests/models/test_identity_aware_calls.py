@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import torch_geometric.nn as pyg
 from torch import Tensor, nn
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
-from torch_geometric.nn import GCNConv, SAGEConv
+from torch_geometric.nn import GATConv, GCNConv, GraphConv, SAGEConv
+from torch_geometric.utils import dropout_edge, remove_self_loops
 
 from idgnn.identity.identity_graph import UnreachedColorWarning, identity_graph
 from idgnn.models.identity_aware import identity_aware
@@ -127,3 +129,70 @@ def test_a_number_of_rounds_that_is_an_argument_is_detected_again() -> None:
     every = torch.arange(NUM_NODES)
     expected = one_copy_per_query(model, torch.stack([every, every]), x, EDGES, depth=4)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+
+
+class Filtered(nn.Module):
+    """A chain of layers on edges that it chooses itself."""
+
+    def __init__(self, conv: type[nn.Module], chosen: Callable[[Tensor, Tensor | None], Tensor]) -> None:
+        super().__init__()
+        self.first, self.second, self.chosen = conv(4, 4), conv(4, 3), chosen
+
+    def forward(self, x: Tensor, edge_index: Tensor, keep: Tensor | None = None) -> Tensor:
+        edges = self.chosen(edge_index, keep)
+        return self.second(self.first(x, edges).tanh(), edges)
+
+
+CHOICES: dict[str, Callable[[Tensor, Tensor | None], Tensor]] = {
+    "without loops": lambda edges, keep: remove_self_loops(edges)[0],
+    "by an argument": lambda edges, keep: edges if keep is None else edges[:, keep > 0],
+    "in another order": lambda edges, keep: edges.flip(1),
+}
+
+
+@pytest.mark.parametrize("colors", [1, 2])
+@pytest.mark.parametrize("conv", [SAGEConv, GATConv, GraphConv])
+@pytest.mark.parametrize("name", CHOICES)
+def test_edges_may_be_chosen_in_the_forward_though_none_were_left_out_at_first(name, conv, colors) -> None:
+    x, unlooped = features(), EDGES[:, EDGES[0] != EDGES[1]]
+    every, keep = torch.ones(unlooped.size(1)), torch.arange(EDGES.size(1)) % 3
+    argument = name == "by an argument"
+    model = identity_aware(Filtered(conv, CHOICES[name]).eval(), per_edge=["keep"], colors=colors)
+    model(x, unlooped, *([every] if argument else []))
+    for weight in model.colors.parameters():
+        nn.init.normal_(weight)
+    given = [keep] if argument else []
+    edges = CHOICES[name](EDGES, keep)
+    plain = identity_aware(Filtered(conv, lambda edges, keep: edges).eval(), colors=colors)  # on the chosen edges
+    plain(x, edges)
+    plain.load_state_dict(model.state_dict())
+    nodes = torch.arange(NUM_NODES)
+    queries = torch.stack([nodes, nodes] if colors == 1 else [nodes, nodes.roll(2), nodes.roll(1)])
+    found = model(x, EDGES, *given, queries=queries)
+    expected = []
+    for read, *ends in queries.t().tolist():
+        color = torch.zeros(NUM_NODES, dtype=torch.bool if colors == 1 else torch.int8)
+        for number, end in reversed(list(enumerate(ends, start=1))):
+            color[end] = number
+        expected.append(plain(x, edges, colored=color)[read])
+    torch.testing.assert_close(found, torch.stack(expected), rtol=0, atol=1e-10)
+
+
+class Dropping(nn.Module):
+    """A chain of layers on some of the edges."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = SAGEConv(4, 4), SAGEConv(4, 3)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        edges, _ = dropout_edge(edge_index, 0.5, training=self.training)
+        return self.second(self.first(x, edges).tanh(), edges)
+
+
+def test_edges_may_be_dropped_at_random_in_training() -> None:
+    model = identity_aware(Dropping().train())
+    out = model(features(), EDGES)
+    assert out.shape == (NUM_NODES, 3)
+    out.sum().backward()
+    assert all(p.grad is not None for p in model.module.parameters())

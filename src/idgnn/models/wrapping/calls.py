@@ -169,6 +169,10 @@ class Calls:
         """From now on a layer that is given these edges, in any tensor with the same memory, has this context."""
         self._given.put(edges, context)
 
+    def is_given(self, edges: Tensor) -> bool:
+        """Whether edges lie in the memory of those that the model was given."""
+        return self._given.get(edges) is not None
+
     @contextmanager
     def running(self, context: Context | None) -> Iterator[None]:
         """Within the block this is the context of layers that are given other edges; `None`: layers are not colored."""

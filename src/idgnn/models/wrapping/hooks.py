@@ -116,19 +116,28 @@ class LayerHooks(InstalledHooks):
         return with_update(layer, self.color.updates, frame.own, frame.updated, layer.node_dim, output)
 
     def _trimmed(self, call: LayerCall, trim: Trim) -> tuple[LayerCall, ColoredRows | None, int]:
-        """One round with the edges that matter in it, the first ones; its colored sources, and how many targets."""
+        """One round with the edges that matter in it; its colored sources, and how many targets.
+
+        They are the first edges of those that the model was given. Of edges that it made of these, by a filter for
+        example, they are the edges into the targets.
+        """
         k = trim.rounds[self.name] - 1
-        num_edges, given = trim.num_edges[k], {value.size(1) for value in call.values if is_edges(value)}
+        num_edges, num_targets = trim.num_edges[k], trim.num_targets[k]
+        kept: dict[int, slice | Tensor] = {}  # by the number of edges
+        for value in filter(is_edges, call.values):
+            given = value.size(1) == trim.num_edges[0] and self.calls.is_given(value)
+            kept[value.size(1)] = slice(num_edges) if given else value[1] < num_targets
 
         def change(i: int, _: str) -> Any:
             value = call.values[i]
             if i == call.key or not isinstance(value, Tensor) or not value.dim():
                 return value
             if is_edges(value):
-                return value[:, :num_edges]
-            return value[:num_edges] if value.size(0) in given else value  # in a chain all else belongs to edges
+                return value[:, kept[value.size(1)]]
+            some = kept.get(value.size(0))  # in a chain all else belongs to edges
+            return value if some is None else value[some]
 
-        return call.map(change), trim.rows[k], trim.num_targets[k]
+        return call.map(change), trim.rows[k], num_targets
 
     def capture(self, layer: MessagePassing, frame: Frame, route: Route, limit: int | None) -> Captured:
         """What the layer sends for colored rows: its arguments of `propagate`, recorded in a run of its own."""
