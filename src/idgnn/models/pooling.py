@@ -6,7 +6,7 @@ from torch import Tensor
 
 from idgnn.choices import Pool
 from idgnn.identity.schedule import Messages
-from idgnn.layers.aggregation import gather_max, gather_sum
+from idgnn.layers.aggregation import gather_sum
 
 
 def pool_states(h: Tensor, pool: Messages, kind: Pool) -> Tensor:
@@ -21,8 +21,9 @@ def pool_states(h: Tensor, pool: Messages, kind: Pool) -> Tensor:
     """
     rows = h.flatten(1) if h.dim() > 1 else h.unsqueeze(1)
     if kind == "max":
-        low = rows.detach().amin() if rows.numel() else 0.0  # maxima are taken of numbers that are not negative
-        out = gather_max(rows - low, pool) + low
+        sent, index = rows.index_select(0, pool.source), pool.target.unsqueeze(-1)
+        out = rows.new_zeros(pool.ptr.numel() - 1, rows.size(1))
+        out = out.scatter_reduce(0, index.expand_as(sent), sent, "amax", include_self=False)
     else:
         out = gather_sum(rows, pool)
         out = out / pool.ptr.diff().clamp(min=1).unsqueeze(-1) if kind == "mean" else out  # padding has none
