@@ -308,3 +308,26 @@ def test_attributes_of_a_graph_that_the_model_does_not_use_are_left_alone() -> N
 def test_a_name_that_the_model_has_no_argument_for_is_refused() -> None:
     with pytest.raises(ValueError, match=r"'edge_wieght' is said to be .* it has .*edge_weight"):
         identity_aware(pyg.GCN(5, 8, 2), per_node=["edge_wieght"])
+
+
+class Masked(nn.Module):
+    """Reads an argument by its sign alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = SAGEConv(4, 4), SAGEConv(4, 3)
+
+    def forward(self, x: Tensor, edge_index: Tensor, keep: Tensor) -> Tensor:
+        edges = edge_index[:, keep > 0]
+        return self.second(self.first(x, edges).tanh(), edges)
+
+
+def test_an_argument_that_is_compared_with_a_threshold_is_used() -> None:
+    x, keep = features(), (torch.arange(EDGES.size(1)) % 3).double()
+    model = drawn(Masked().eval(), x, EDGES, keep)
+    assert model.roles.of("keep") == "edge"
+    every = torch.arange(NUM_NODES)
+    expected = one_copy_per_query(model, torch.stack([every, every]), x, EDGES, keep)
+    torch.testing.assert_close(model(x, EDGES, keep), expected, rtol=0, atol=1e-10)
+    with pytest.raises(ValueError, match=r"takes keep \[14\], .* could not be decided .* Say it"):
+        identity_aware(Masked().eval())(x, EDGES, torch.ones(EDGES.size(1)))  # all are kept: it may belong to anything

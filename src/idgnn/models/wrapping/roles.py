@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor
@@ -67,19 +67,15 @@ class Roles:
 
     def decide(self, call: ModelCall, names: list[str], run: Callable[[ModelCall], Any], title: str) -> None:
         """Tries out arguments. `run` must have no side effects."""
-        reordered = _Reordered(call, draw=True)
-        expected = _try(run, reordered.states)
-        if expected is None:  # drawn states are not what it takes, categories for example
-            reordered = _Reordered(call, draw=False)
-            expected = _try(run, reordered.states)
-        used = [name for name in names if not _unused(run, reordered.states, name, expected)]
+        trials = [trial for draw in (True, False) if (trial := _Trial.of(call, draw, run)) is not None]
+        # Drawn values may all be on one side of a threshold, so that only the given ones show that they are used.
+        used = [name for name in names if not trials or not all(_unused(run, trial, name) for trial in trials)]
         self.known |= {name: "shared" for name in names if name not in used}
         known: dict[str, ArgumentRole] = {name: r for name, _ in call.leaves if (r := self.of(name)) is not None}
         values, found = dict(call.leaves), []
         for roles in product(*(_options(values[name], call) for name in used)):
             tried: dict[str, ArgumentRole] = dict(zip(used, roles, strict=True))
-            output = None if expected is None else _try(run, reordered.call({**known, **tried}))
-            if output is not None and close(reordered.output(expected), output, digits=3 / 8):
+            if trials and all(trial.follows({**known, **tried}, run) for trial in trials):
                 found.append(tried)
         for name in used:
             possible = {tried[name] for tried in found}
@@ -103,10 +99,13 @@ def _options(value: Tensor, call: ModelCall) -> list[ArgumentRole]:
     return options
 
 
-class _Reordered:
-    """A call with its nodes and edges in another order. Edges stay sorted by their targets if they are."""
+class _Trial:
+    """What the model returns for a call, to be compared with the call whose nodes and edges are in another order.
 
-    def __init__(self, call: ModelCall, draw: bool) -> None:
+    Edges stay sorted by their targets if they are. With `draw` numbers are changed at random, and no rows are equal.
+    """
+
+    def __init__(self, call: ModelCall, draw: bool, run: Callable[[ModelCall], Any]) -> None:
         generator = torch.Generator(device="cpu").manual_seed(0)
         device = call.x.device
         self.node = torch.randperm(call.num_nodes, generator=generator).to(device)
@@ -121,10 +120,21 @@ class _Reordered:
                 return value
             return value + torch.randn(value.shape, generator=generator, dtype=torch.float).abs().to(value)
 
-        self.states = call.map(drawn) if draw else call  # in which no rows are equal
+        self.states = call.map(drawn) if draw else call
+        self.expected = _try(run, self.states)
 
-    def call(self, roles: dict[str, ArgumentRole]) -> ModelCall:
-        """The call in which arguments of these roles are in the other order too."""
+    @classmethod
+    def of(cls, call: ModelCall, draw: bool, run: Callable[[ModelCall], Any]) -> Self | None:
+        """`None` if the model does not take such values: drawn ones may be no categories, for example."""
+        trial = cls(call, draw, run)
+        return None if trial.expected is None else trial
+
+    def follows(self, roles: dict[str, ArgumentRole], run: Callable[[ModelCall], Any]) -> bool:
+        """Whether the output is in the other order where arguments of these roles are."""
+        output = _try(run, self._reordered(roles))
+        return output is not None and close(self._ordered(self.expected), output, digits=3 / 8)
+
+    def _reordered(self, roles: dict[str, ArgumentRole]) -> ModelCall:
 
         def change(name: str, value: Any) -> Any:
             if value is self.states.edge_index:
@@ -137,8 +147,7 @@ class _Reordered:
 
         return self.states.map(change)
 
-    def output(self, output: Any) -> Any:
-        """The output of the call as it would be in the other order."""
+    def _ordered(self, output: Any) -> Any:
         return tree_map(lambda v: v[self.node] if isinstance(v, Tensor) and v.dim() else v, output)
 
 
@@ -149,21 +158,24 @@ def _try(run: Callable[[ModelCall], Any], call: ModelCall) -> Any:
         return None
 
 
-def _unused(run: Callable[[ModelCall], Any], call: ModelCall, name: str, expected: Any) -> bool:
-    """Whether other values of an argument change nothing."""
+def _unused(run: Callable[[ModelCall], Any], trial: _Trial, name: str) -> bool:
+    """Whether other values of an argument, of either sign, change nothing."""
 
-    def change(key: str, value: Any) -> Any:
-        if key != name:
-            return value
-        if value.dtype == torch.bool:
-            return ~value
-        if value.is_floating_point():
-            return 2 * value + torch.linspace(0, 1, value.numel(), device=value.device).view_as(value).to(value)
-        rolled = value.roll(1, 0)
-        return value + 1 if torch.equal(rolled, value) else rolled
+    def changed(sign: int) -> ModelCall:
+        return trial.states.map(lambda key, value: _changed(value, sign) if key == name else value)
 
-    output = _try(run, call.map(change))
-    return output is not None and close(output, expected)
+    outputs = (_try(run, changed(sign)) for sign in (1, -1))
+    return all(output is not None and close(output, trial.expected) for output in outputs)
+
+
+def _changed(value: Tensor, sign: int) -> Tensor:
+    if value.dtype == torch.bool:
+        return ~value
+    if value.is_floating_point():
+        added = torch.linspace(1, 2, value.numel(), device=value.device).view_as(value).to(value)
+        return sign * (2 * value + added)
+    rolled = value.roll(1, 0)
+    return value + 1 if torch.equal(rolled, value) else rolled
 
 
 def _refuse_edges(name: str, value: Tensor) -> None:
