@@ -1,5 +1,6 @@
 """Bad input to a model is refused with a ValueError that says what was given, what was expected and what to do."""
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -306,7 +307,7 @@ def test_an_embedding_has_a_width():
     [
         ({"num_layers": 2}, r"prepared for 2 rounds of gcn with identity='full', but the model has 3 rounds of gcn"),
         ({"identity": "none"}, r"3 rounds of gcn with identity='none', but.*model.run\(model.prepare\("),
-        ({"colors": 2}, r"with identity='full' and two colors, but"),
+        ({"colors": 2}, r"with identity='full' and two colors \(second='neighbors'\), but"),
         ({"conv": "gin"}, r"3 rounds of gin"),
         ({"conv": GCNConv}, r"3 rounds of GCNConv"),
     ],
@@ -318,3 +319,33 @@ def test_what_another_network_prepared(other, said):
         model.run(ready)
     alike = IDGNN(IN, 16, 4).prepare(X, EDGE_INDEX)  # of another width
     assert model.run(alike).shape == (8, 2)
+
+
+@pytest.mark.parametrize("option", [{"second": "all"}, {"with_self": True}, {"directed": True}])
+def test_what_was_prepared_for_other_second_nodes(option):
+    ready = IDGNN(IN, 8, 2, colors=2).prepare(X, EDGE_INDEX)
+    (name, value), model = next(iter(option.items())), IDGNN(IN, 8, 2, colors=2, **option)
+    with pytest.raises(ValueError, match=rf"two colors \(second='neighbors'\), but .*{name}={value!r}"):
+        model.run(ready)
+
+
+@pytest.mark.parametrize("identity", ["none", "fast", "full"])
+def test_triples_where_there_is_one_color(identity):
+    with pytest.raises(ValueError, match=r"queries have shape \[3, 1\]: .* but the model has one color"):
+        IDGNN(IN, 8, 2, identity=identity)(X, EDGE_INDEX, queries=torch.tensor([[0], [1], [2]]))
+
+
+@pytest.mark.parametrize("number", [5.0, -1.0, 0.5])
+def test_numbers_of_nodes_without_a_vector(number):
+    model, data = IDGNN(1, 8, 2, num_embeddings=5), Data(edge_index=EDGE_INDEX[:, :0])
+    data.x = torch.tensor([[4.0], [number]])
+    with pytest.raises(ValueError, match=f"x holds {number:g} as the number of a node, expected whole numbers from 0"):
+        model(data.x, data.edge_index)
+    with pytest.raises(ValueError, match="Number the nodes as in training"):
+        model.embed(data)
+
+
+def test_numbers_of_numpy_are_numbers():
+    model = IDGNN(IN, np.int64(8), np.int64(2), np.int64(2), colors=np.int64(2))
+    assert model(X, EDGE_INDEX).shape == (8, 2)
+    assert "2 rounds of gcn" in model.kind

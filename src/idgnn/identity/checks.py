@@ -152,6 +152,18 @@ def check_states(x: Tensor, in_channels: int, dtype: torch.dtype, maker: str) ->
     check_finite(x, "x")
 
 
+def check_node_numbers(x: Tensor, num_embeddings: int) -> None:
+    """Refuses numbers of nodes, the first column of `x`, that no learned vector belongs to."""
+    number = x[:, 0]
+    wrong = (number < 0) | (number >= num_embeddings) | (number != number.floor())
+    if wrong.any():
+        raise ValueError(
+            f"x holds {number[wrong][0].item():g} as the number of a node, expected whole numbers from 0 to "
+            f"{num_embeddings - 1}: the model was made with num_embeddings={num_embeddings}, a vector for each node of "
+            "one graph. Number the nodes as in training."
+        )
+
+
 def check_dtype(values: Tensor, name: str, dtype: torch.dtype, maker: str) -> None:
     """Refuses another precision than that of the weights of a `maker`, unless autocast takes care of it."""
     cast = values.dtype in _AUTOCAST and torch.is_autocast_enabled(values.device.type)

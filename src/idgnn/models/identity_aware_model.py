@@ -129,8 +129,7 @@ class IdentityAwareModel(Wrapped):
     @property
     def kind(self) -> str:
         """What is prepared for it in its last call."""
-        colors = 1 if self.second_nodes is None else 2
-        return network_kind(self._num_layers or 1, type(self.module).__name__, "full", colors)
+        return network_kind(self._num_layers or 1, type(self.module).__name__, "full", self.second_nodes)
 
     @property
     def dtype(self) -> torch.dtype:

@@ -19,7 +19,7 @@ from idgnn.choices import (
     Pool,
     SecondNodesName,
 )
-from idgnn.identity.checks import check_rows, check_states
+from idgnn.identity.checks import check_node_numbers, check_rows, check_states
 from idgnn.identity.cycle_features import computed_scale, cycle_features, log_counts
 from idgnn.identity.identity_graph import IdentityGraph
 from idgnn.identity.queries import as_queries
@@ -293,10 +293,11 @@ class IDGNN(Network):
         operator, weight = self.operator, inputs.edge_weight
         check_engine(engine, operator)
         pool = None
+        if self.colors == 1:
+            check_one_color(queries)
         if self.colors == 2:
             plan, pool = self._planner.two_colors(inputs, operator, queries, graph, engine)
         elif self.identity == "full":
-            check_one_color(queries)
             plan = self._planner.full(inputs, operator, queries, graph, engine)
         else:
             plan = self._planner.plain(inputs, operator)
@@ -311,7 +312,9 @@ class IDGNN(Network):
         )
 
     def check_layers(self, inputs: Inputs) -> None:
-        """Refuses edge inputs that the layers cannot take, and layers that an identity graph is not exact for."""
+        """Refuses inputs that the layers cannot take, and layers that an identity graph is not exact for."""
+        if self.vectors is not None:
+            check_node_numbers(inputs.x, self.vectors.num_embeddings)
         first = self.convs[0]
         if isinstance(first, IdentityConv):
             first.check_edges(inputs.edge_index, inputs.edge_attr, inputs.edge_weight)

@@ -53,10 +53,10 @@ class Network(Saved):
         self.num_layers, self.identity, self.colors = config.num_layers, config.identity, config.colors
         self.normalize, self.dropout, self.residual = config.normalize, config.dropout, config.residual
         self.act: Activation = config.act
-        self.kind = network_kind(config.num_layers, _layer_name(config), config.identity, config.colors)
         self.pool: Pool = config.pool
         second = SecondNodes(config.second, config.radius, config.with_self, config.directed)  # which checks them
         self.second_nodes = second if config.colors == 2 else None
+        self.kind = network_kind(config.num_layers, _layer_name(config), config.identity, self.second_nodes)
         width, added = config.hidden_channels, config.cycle_length if config.identity == "fast" else 0
         standardized = config.cycle_scale == "standardized"
         self.count_scale = CountScale(config.cycle_length) if added and standardized else None

@@ -12,15 +12,17 @@ from idgnn.identity.cutting import Cut, Cutter, Store, with_spare
 from idgnn.identity.padded_cut import PaddedCut
 from idgnn.identity.queries import Queries
 from idgnn.identity.schedule import Messages, Schedule
+from idgnn.identity.second_nodes import SecondNodes
 from idgnn.models.planner import Plan
 
 
-def network_kind(num_layers: int, layer: str, identity: Identity, colors: int) -> str:
+def network_kind(num_layers: int, layer: str, identity: Identity, second: SecondNodes | None) -> str:
     """What networks have in common that can run on what was prepared for one of them.
 
     A text, which a compiled network compares without a look at any value; numbers it takes for sizes that may change.
     """
-    rounds, two = f"{num_layers} round{'s' * (num_layers != 1)}", " and two colors" * (colors == 2)
+    rounds = "1 round" if num_layers == 1 else f"{num_layers} rounds"
+    two = "" if second is None else f" and two colors ({second.options})"
     return f"{rounds} of {layer} with identity={identity!r}{two}"
 
 
