@@ -5,8 +5,10 @@ import math
 
 import pytest
 
+from idgnn.graphs.files.columns import check_named_dataset
 from idgnn.graphs.files.read import read_files
 from idgnn.graphs.files.text import BadRows
+from idgnn.graphs.schema import ColumnSchema, Schema
 from idgnn.graphs.sources import FileSource
 from tests.graphs.files.written import write
 
@@ -206,3 +208,19 @@ def test_a_schema_needs_its_columns(tmp_path):
     write(nodes, "id,color,age\na,red,1\nb,blue,2\n")
     with pytest.raises(ValueError, match=r"e.csv lacks the columns 'weight'"):
         read_files(FileSource(write(edges, "a,b\n"), nodes), schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "lacking"),
+    [
+        (Schema(node=(ColumnSchema("age"), ColumnSchema("town", ("Bern", "Rome")))), "'age', 'town'"),
+        (Schema(edge=(ColumnSchema("kind"),), weighted=True), "'kind', 'weight'"),
+        (Schema(label=ColumnSchema("club", ("a", "b")), label_of="node"), None),
+    ],
+)
+def test_a_dataset_by_name_has_no_columns(schema, lacking):
+    if lacking is None:
+        check_named_dataset("ENZYMES", schema)
+        return
+    with pytest.raises(ValueError, match=rf"^ENZYMES lacks the columns {lacking}; .* Give files .* \(--edges, --nodes"):
+        check_named_dataset("ENZYMES", schema)

@@ -56,12 +56,21 @@ def check_schema(tables: SourceTables, schema: Schema) -> None:
     """Refuses tables that lack a feature of the schema. The label may be absent: it is what will be predicted."""
     if schema.node and not any(table.columns for table in tables.nodes):
         raise ValueError(
-            f"the nodes have no columns, expected {_listed([column.name for column in schema.node])}, which the "
-            "network was trained with. Give the table of nodes as well (--nodes)."
+            f"the nodes have no columns, expected {_listed(_node_names(schema))}, which the network was trained with. "
+            "Give the table of nodes as well (--nodes)."
         )
     advice = "The network was trained with them: add them."
-    _require(tables.nodes, [column.name for column in schema.node], advice)
-    _require(tables.edges, [column.name for column in schema.edge] + ["weight"] * schema.weighted, advice)
+    _require(tables.nodes, _node_names(schema), advice)
+    _require(tables.edges, _edge_names(schema), advice)
+
+
+def check_named_dataset(name: str, schema: Schema) -> None:
+    """Refuses a dataset by name if the schema has features: those of the dataset have no names to compare."""
+    if names := _node_names(schema) + _edge_names(schema):
+        raise ValueError(
+            f"{name} lacks the columns {_listed(names)}; the features of a dataset by name are not columns of files. "
+            "The network was trained with them. Give files that have them (--edges, --nodes)."
+        )
 
 
 def features(columns: Sequence[ColumnSchema], table: TextTable, bad: list[BadRow], fitted: bool = False) -> Tensor:
@@ -157,6 +166,16 @@ def _require(tables: Sequence[TextTable], names: Sequence[str], advice: str) -> 
                 f"{table.path} has attributes without a number or a text: {', '.join(partial)} of {len(table.lines)} "
                 "places. Give them everywhere, or name them in ignore."
             )
+
+
+def _node_names(schema: Schema) -> list[str]:
+    """The columns of nodes that features are made of."""
+    return [column.name for column in schema.node]
+
+
+def _edge_names(schema: Schema) -> list[str]:
+    """The columns of edges that features and weights are made of."""
+    return [column.name for column in schema.edge] + ["weight"] * schema.weighted
 
 
 def _names(tables: Sequence[TextTable]) -> list[str]:
