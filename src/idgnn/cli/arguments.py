@@ -131,7 +131,7 @@ class OwnFiles(NewFiles):
     categorical: tuple[str, ...] = ()
     """Features that are categories although they are numbers, such as codes of types; text always is."""
     missing: Missing = "error"
-    """Numbers that are not there: an error, the mean of the training part, zero, or the mean and an indicator."""
+    """Numbers that are not there: an error, the mean over the training graphs, zero, or the mean and an indicator."""
 
 
 def read(source: str | FileSource, schema: Schema | None = None) -> Dataset:
