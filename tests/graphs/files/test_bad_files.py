@@ -154,6 +154,19 @@ REFUSED = {
     "empty": ({"e.csv": ""}, {}, r"e.csv is empty, expected a table"),
     "only comments": ({"e.csv": "# nothing\n\n"}, {}, r"e.csv is empty"),
     "one column": ({"e.csv": "a;b\nb;c\n"}, {}, r"e.csv has the columns 'source', expected at least .*\.txt"),
+    "semicolons in nodes": (
+        {"e.csv": "a,b\n", "n.csv": "id;age;y\na;1;x\nb;2;y\n"}, {"nodes": "n.csv", "label": "y"},
+        r"n.csv has the columns 'id;age;y', expected several, which ';' seems to separate.*\.txt",
+    ),
+    "semicolons and decimal commas in nodes": (
+        {"e.csv": "a,b\n", "n.csv": "id;age\na;1,5\nb;2\n"}, {"nodes": "n.csv"}, r"n.csv has .*'id;age', .*\.txt",
+    ),
+    "commas in nodes": (
+        {"e.csv": "a,b\n", "n.tsv": "a,1\nb,2\n"}, {"nodes": "n.tsv"}, r"n.tsv has .*'a,1', .* which ','.*\.txt",
+    ),
+    "tabs in graphs": (
+        {"e.csv": "a,b\n", "g.csv": "graph\ty\ne\t1\n"}, {"graphs": "g.csv", "label": "y"}, r"g.csv has .*\.txt",
+    ),
     "not UTF-8": ({"e.csv": b"a,M\xfcnchen\n"}, {}, r"e.csv is not UTF-8 text: it has a byte 0xfc"),
     "no gzip": ({"e.csv.gz": b"\x1f\x8bnot"}, {"edges": "e.csv.gz"}, r"e.csv.gz is damaged: it begins as gzip does"),
     "cut off": ({"e.csv.gz": gzip.compress(b"a,b\n" * 99)[:-9]}, {"edges": "e.csv.gz"}, r"e.csv.gz is damaged"),
