@@ -83,3 +83,11 @@ def test_options_without_effect_on_a_run_are_refused(folder, capsys):
     with pytest.raises(SystemExit):
         main(["predict", str(folder / "graphs"), "ENZYMES", "--queries", "ask.csv"])
     assert "was not trained on tables, and --queries is for those" in capsys.readouterr().err
+
+
+def test_batches_of_queries_are_refused_for_whole_graphs_before_anything_is_read(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "--edges", "nowhere.csv", "--task", "graph-classification", "--query-batch-size", "32"])
+    said = capsys.readouterr()
+    assert ended.value.code == 2 and said.out == ""
+    assert "query_batch_size is 32, the nodes or pairs in a batch, but the task asks about whole graphs" in said.err

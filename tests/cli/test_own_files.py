@@ -17,6 +17,8 @@ from torch_geometric.data import Data
 
 from idgnn import FileSource, ModelSettings, train
 from idgnn.cli.main import main
+from idgnn.graphs import load as loading
+from idgnn.graphs import synthetic
 from idgnn.training.run_settings import TrainOptions
 from idgnn.training.trained import Run
 
@@ -322,3 +324,30 @@ def test_files_for_a_run_without_files_are_read_in_both_directions(club, capsys)
     train(path, "node-classification", model=ModelSettings(width=8), training=TrainOptions(epochs=1), folder=club / "r")
     main(["embed", "r", *FILES[:2]])
     assert "Edges are read in both directions: the run was not trained on files" in capsys.readouterr().out
+
+
+@pytest.fixture
+def small_world(tmp_path, monkeypatch):
+    """The dataset SmallWorld, made smaller: its nodes have as many features as those of the club, one."""
+    monkeypatch.setenv("IDGNN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setitem(loading._GENERATORS, "SmallWorld", lambda seed: synthetic.small_world(4, 12, seed))
+
+
+@pytest.mark.parametrize("verb", ["predict", "embed"])
+def test_a_dataset_by_name_has_no_columns_of_files(club, small_world, capsys, verb):
+    main([*TRAIN, "--epochs", "1"])
+    with pytest.raises(SystemExit) as stop:
+        main([verb, str(run_folder(club)), "SmallWorld", "--output", "out.npz"])
+    said = capsys.readouterr().err
+    assert stop.value.code == 2 and said.count("\n") == 1
+    assert "SmallWorld lacks the columns 'fee'; the features of a dataset by name are not columns" in said
+    assert not (club / "out.npz").exists()
+
+
+@pytest.mark.parametrize("verb", ["predict", "embed"])
+@pytest.mark.parametrize("data", [["SmallWorld"], ["--edges", "edges.csv"]])
+def test_runs_without_columns_are_used_on_a_dataset_by_name(club, small_world, verb, data):
+    options = ["--task", "node-clustering", "--features", "constant", "--layers", "2", "--identity", "full"]
+    main(["train", *data, *options, "--epochs", "1", "--width", "8", "--device", "cpu"])
+    main([verb, str(run_folder(club)), "SmallWorld", "--output", "out.csv"])
+    assert len(rows(club / "out.csv")) == 4 * 12

@@ -156,3 +156,12 @@ def test_queries_outside_a_batch_are_refused():
 
 def test_edge_attributes_that_are_none_are_none(function):
     assert function(Data(x=torch.ones(3, 2), edge_index=EDGE_INDEX, edge_attr=None), 2) is not None
+
+
+@pytest.mark.parametrize(
+    ("queries", "given"),
+    [(torch.tensor([0, 1]), "a Tensor"), ([0, 1], "a list"), (0, "a int"), (("a", "to", "b"), "a tuple")],
+)
+def test_the_transform_takes_queries_by_the_name_of_an_attribute(queries, given):
+    with pytest.raises(ValueError, match=rf"queries is {given}, expected a text: the name of the attribute of a graph"):
+        ToIdentityGraph(3, queries=queries)

@@ -311,3 +311,10 @@ def test_a_model_that_cannot_be_copied_says_what_to_do() -> None:
     model.last = model(features(), EDGES)
     with pytest.raises(ValueError, match="load_state_dict"):
         identity_aware(model)
+
+
+@pytest.mark.parametrize("colors", [1, 2])
+def test_a_layer_is_given_colors_and_no_queries(colors: int) -> None:
+    layer = identity_aware(GCNConv(4, 4), colors=colors)
+    with pytest.raises(ValueError, match=r"a wrapped GCNConv was given queries, .* takes `colored`.* model .*IDGNN"):
+        layer(features(), EDGES, queries=torch.tensor([0]))

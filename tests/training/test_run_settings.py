@@ -63,3 +63,11 @@ def test_every_purpose_has_a_seed_of_its_own():
     assert len(set(seeds)) == len(asked) and all(0 <= seed < 2**63 for seed in seeds)
     assert seeds == [seed_of(*each) for each in asked]
     assert generator_of(3, "order", 1).initial_seed() == seed_of(3, "order", 1)
+
+
+def test_batches_of_queries_are_for_nodes_and_pairs():
+    options = TrainOptions(query_batch_size=32)
+    for name in ("node-clustering", "link-prediction"):
+        RunSettings("python", TaskSettings(name=name), training=options)
+    with pytest.raises(ValueError, match=r"query_batch_size is 32, .* but the task asks about whole graphs. Leave it"):
+        RunSettings("python", TaskSettings(name="graph-clustering"), training=options)

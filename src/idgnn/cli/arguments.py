@@ -131,12 +131,20 @@ class OwnFiles(NewFiles):
     categorical: tuple[str, ...] = ()
     """Features that are categories although they are numbers, such as codes of types; text always is."""
     missing: Missing = "error"
-    """Numbers that are not there: an error, the mean of the training part, zero, or the mean and an indicator."""
+    """Numbers that are not there: an error, the mean over the training graphs, zero, or the mean and an indicator."""
 
 
 def read(source: str | FileSource, schema: Schema | None = None) -> Dataset:
-    """The graphs of a dataset or of files; columns become numbers as in the schema, if there is one."""
+    """The graphs of a dataset or of files; columns become numbers as in the schema, if there is one.
+
+    With a schema that has features, a dataset by name is refused, as files without these columns are.
+    """
+    from idgnn.graphs.files.columns import check_named_dataset
     from idgnn.graphs.files.read import read_files
     from idgnn.graphs.load import load
 
-    return load(source) if isinstance(source, str) else read_files(source, schema)
+    if not isinstance(source, str):
+        return read_files(source, schema)
+    if schema is not None:
+        check_named_dataset(source, schema)
+    return load(source)

@@ -77,12 +77,15 @@ class Schema:
 
 
 def fit_standardization(schema: Schema, x: Tensor, edge_attr: Tensor | None) -> Schema:
-    """The schema with the mean and standard deviation that each feature has in the training part.
+    """The schema with the mean and standard deviation that each feature has in the training graphs.
+
+    A single graph is seen as a whole, with the nodes that are held out: features are inputs, not labels.
 
     Args:
         schema: the schema that the features were read with.
-        x: node features of the training part `[nodes, sum of the read widths]`.
-        edge_attr: edge features of the training part `[edges, sum of the read widths]`, if there are any.
+        x: node features of the training graphs `[nodes, sum of the read widths]`.
+        edge_attr: features of the edges that carry messages in training `[edges, sum of the read widths]`, if there
+            are any.
     """
     node = _fitted(schema.node, x) if schema.node else schema.node
     edge = schema.edge if edge_attr is None else _fitted(schema.edge, edge_attr)

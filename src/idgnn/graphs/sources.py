@@ -44,8 +44,8 @@ class FileSource:
     categorical: tuple[str, ...]
     """The features that are categories although they are written as numbers; text always is."""
     missing: Missing
-    """A number that is not there: refused, replaced by the mean of the training part or by zero, or replaced by the
-    mean with a further feature that says so."""
+    """A number that is not there: refused, replaced by the mean over the training graphs or by zero, or replaced by
+    the mean with a further feature that says so."""
     header: tuple[TableName, ...]
     """The tables whose first row names the columns; it is detected by default. `True` stands for all of them."""
     no_header: tuple[TableName, ...]

@@ -51,6 +51,12 @@ class ToIdentityGraph(BaseTransform):
         directed: bool = TwoColorOptions.directed,
     ) -> None:
         check_num_layers(num_layers)
+        if queries is not None and not isinstance(queries, str):
+            raise ValueError(
+                f"queries is a {type(queries).__name__}, expected a text: the name of the attribute of a graph that "
+                "holds its queries. Set them as an attribute (data.pairs = ...) and give its name (queries='pairs'), "
+                "or call identity_graph(data, num_layers, queries)."
+            )
         check_num_colors(colors)
         TwoColorOptions(second, radius, with_self=with_self, directed=directed).check_used(colors)
         second_nodes = SecondNodes(second, radius, with_self, directed)

@@ -42,6 +42,11 @@ class IdentityAwareLayer(Wrapped):
 
     def forward(self, *args: Any, colored: Tensor | None = None, **kwargs: Any) -> Any:
         """The layer's own output, with the messages of the rows that `colored` `[rows]` names colored."""
+        if "queries" in kwargs and not self.takes("queries"):
+            raise ValueError(
+                f"a wrapped {type(self.module).__name__} was given queries, but a single layer takes `colored`, the "
+                "color of each row of x. For queries, wrap a model that calls the layer, or use IDGNN."
+            )
         rows = None if colored is None else ColoredRows.of(colored)
         if rows is None:
             return self.module(*args, **kwargs)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from idgnn.choices import check_choices, check_counts, check_numbers
+from idgnn.choices import Level, check_choices, check_counts, check_numbers
 from idgnn.graphs.sources import PATHS, FileSource, Selection
 from idgnn.models.settings import ModelSettings
 from idgnn.tasks.task_settings import TaskSettings
@@ -70,6 +70,14 @@ class TrainOptions:
         if not self.weight_decay >= 0:
             raise ValueError(f"weight_decay is {self.weight_decay}, expected 0 or more.")
 
+    def check_level(self, level: Level) -> None:
+        """Refuses batches of nodes or pairs for a task about whole graphs."""
+        if self.query_batch_size is not None and level == "graph":
+            raise ValueError(
+                f"query_batch_size is {self.query_batch_size}, the nodes or pairs in a batch, but the task asks about "
+                "whole graphs. Leave it out: batch_size is the number of graphs."
+            )
+
     def _check_query_batches(self) -> None:
         given = self.fanout if isinstance(self.fanout, tuple | list) else None
         if given is None or not all(type(most) is int and (most >= 1 or most == -1) for most in given):
@@ -101,6 +109,9 @@ class RunSettings:
     """The class of the network if it is a model of the user's own, in place of `model`."""
     reading: str = ""
     """How that model reads queries if it has two colors."""
+
+    def __post_init__(self) -> None:
+        self.training.check_level(self.task.level)  # before any graph is read
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values, for a JSON file."""

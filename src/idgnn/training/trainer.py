@@ -347,11 +347,7 @@ def _check_options(options: TrainOptions, model: Predictor, problem: Problem) ->
             f"statistics are fixed. Train for at least {needed} epochs, or leave it out.",
             stacklevel=3,
         )
-    if options.query_batch_size is not None and problem.level == "graph":
-        raise ValueError(
-            f"query_batch_size is {options.query_batch_size}, the nodes or pairs in a batch, but the task asks about "
-            "whole graphs. Leave it out: batch_size is the number of graphs."
-        )
+    options.check_level(problem.level)
     if isinstance(model, PreparesBatches):
         if options.query_batch_size is not None:
             raise ValueError(

@@ -5,8 +5,10 @@ import math
 
 import pytest
 
+from idgnn.graphs.files.columns import check_named_dataset
 from idgnn.graphs.files.read import read_files
 from idgnn.graphs.files.text import BadRows
+from idgnn.graphs.schema import ColumnSchema, Schema
 from idgnn.graphs.sources import FileSource
 from tests.graphs.files.written import write
 
@@ -152,6 +154,19 @@ REFUSED = {
     "empty": ({"e.csv": ""}, {}, r"e.csv is empty, expected a table"),
     "only comments": ({"e.csv": "# nothing\n\n"}, {}, r"e.csv is empty"),
     "one column": ({"e.csv": "a;b\nb;c\n"}, {}, r"e.csv has the columns 'source', expected at least .*\.txt"),
+    "semicolons in nodes": (
+        {"e.csv": "a,b\n", "n.csv": "id;age;y\na;1;x\nb;2;y\n"}, {"nodes": "n.csv", "label": "y"},
+        r"n.csv has the columns 'id;age;y', expected several, which ';' seems to separate.*\.txt",
+    ),
+    "semicolons and decimal commas in nodes": (
+        {"e.csv": "a,b\n", "n.csv": "id;age\na;1,5\nb;2\n"}, {"nodes": "n.csv"}, r"n.csv has .*'id;age', .*\.txt",
+    ),
+    "commas in nodes": (
+        {"e.csv": "a,b\n", "n.tsv": "a,1\nb,2\n"}, {"nodes": "n.tsv"}, r"n.tsv has .*'a,1', .* which ','.*\.txt",
+    ),
+    "tabs in graphs": (
+        {"e.csv": "a,b\n", "g.csv": "graph\ty\ne\t1\n"}, {"graphs": "g.csv", "label": "y"}, r"g.csv has .*\.txt",
+    ),
     "not UTF-8": ({"e.csv": b"a,M\xfcnchen\n"}, {}, r"e.csv is not UTF-8 text: it has a byte 0xfc"),
     "no gzip": ({"e.csv.gz": b"\x1f\x8bnot"}, {"edges": "e.csv.gz"}, r"e.csv.gz is damaged: it begins as gzip does"),
     "cut off": ({"e.csv.gz": gzip.compress(b"a,b\n" * 99)[:-9]}, {"edges": "e.csv.gz"}, r"e.csv.gz is damaged"),
@@ -206,3 +221,19 @@ def test_a_schema_needs_its_columns(tmp_path):
     write(nodes, "id,color,age\na,red,1\nb,blue,2\n")
     with pytest.raises(ValueError, match=r"e.csv lacks the columns 'weight'"):
         read_files(FileSource(write(edges, "a,b\n"), nodes), schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "lacking"),
+    [
+        (Schema(node=(ColumnSchema("age"), ColumnSchema("town", ("Bern", "Rome")))), "'age', 'town'"),
+        (Schema(edge=(ColumnSchema("kind"),), weighted=True), "'kind', 'weight'"),
+        (Schema(label=ColumnSchema("club", ("a", "b")), label_of="node"), None),
+    ],
+)
+def test_a_dataset_by_name_has_no_columns(schema, lacking):
+    if lacking is None:
+        check_named_dataset("ENZYMES", schema)
+        return
+    with pytest.raises(ValueError, match=rf"^ENZYMES lacks the columns {lacking}; .* Give files .* \(--edges, --nodes"):
+        check_named_dataset("ENZYMES", schema)

@@ -47,3 +47,17 @@ def test_they_are_replaced_where_the_training_part_is_known(tmp_path, missing):
     torch.testing.assert_close(standard[:, -4], (torch.tensor([5.0, 6, 7, 8]) - 6) / statistics.pstdev([5, 6, 7]))
     # New files are read as the old ones were, at once.
     torch.testing.assert_close(read_files(source(tmp_path, "error"), schema).graphs[0].x, standard)
+
+
+def test_the_training_says_what_becomes_of_them_in_new_files(tmp_path):
+    complete = FileSource(
+        write(tmp_path / "e.csv", "source,target,km\na,b,1\n"), write(tmp_path / "n.csv", "id,age\na,1\nb,2\n")
+    )
+    schema = read_files(complete).schema
+    write(complete.edges, "source,target,km\na,b,\n")
+    write(complete.nodes, "id,age\na,1\nb,NA\n")
+    with pytest.raises(BadRows) as refused:
+        read_files(complete, schema)
+    advice = "expected a finite number; fill it in, or train the network with --missing mean (or zero, indicator)"
+    what = {row.path.name: row.what for row in refused.value.rows}
+    assert what == {"n.csv": f"column 'age' is 'NA', {advice}", "e.csv": f"column 'km' is '', {advice}"}

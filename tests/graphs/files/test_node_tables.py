@@ -142,3 +142,9 @@ def test_only_features_can_be_categorical(tmp_path, name):
     nodes = write(tmp_path / "n.csv", "id,atom,class\na,10,1\nb,6,2\n")
     with pytest.raises(ValueError, match=f"no feature is called '{name}', but .* the features are 'atom'"):
         read_files(FileSource(edges, nodes, label="class", categorical=(name,)))
+
+
+@pytest.mark.parametrize("nodes", ['"a;1"\n"b;2"\n', "a;1\nb;2\nc;3\n", "id\na;1\nb;2\n"])
+def test_names_of_nodes_may_hold_separators_of_other_tables(tmp_path, nodes):
+    edges = write(tmp_path / "e.csv", "source,target\na;1,b;2\n")
+    assert only(FileSource(edges, write(tmp_path / "n.csv", nodes))).node_name[:2] == ["a;1", "b;2"]

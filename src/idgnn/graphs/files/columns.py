@@ -22,6 +22,9 @@ MOST_CATEGORIES = 1000  # More are names or remarks rather than categories, and 
 MOST_CLASSES = 50  # More distinct numbers are amounts rather than the names of classes.
 ENOUGH_ROWS = 20  # to tell that classes are as many as rows
 LARGEST = torch.finfo(torch.float32).max
+# What is said of a number that is not there: the choice belongs to the training.
+_CHOOSE = "; --missing says what becomes of numbers that are not there"
+_FILL_IN = "; fill it in, or train the network with --missing mean (or zero, indicator)"
 
 
 def find_schema(tables: SourceTables, source: FileSource, quantity: bool | None) -> Schema:
@@ -56,12 +59,21 @@ def check_schema(tables: SourceTables, schema: Schema) -> None:
     """Refuses tables that lack a feature of the schema. The label may be absent: it is what will be predicted."""
     if schema.node and not any(table.columns for table in tables.nodes):
         raise ValueError(
-            f"the nodes have no columns, expected {_listed([column.name for column in schema.node])}, which the "
-            "network was trained with. Give the table of nodes as well (--nodes)."
+            f"the nodes have no columns, expected {_listed(_node_names(schema))}, which the network was trained with. "
+            "Give the table of nodes as well (--nodes)."
         )
     advice = "The network was trained with them: add them."
-    _require(tables.nodes, [column.name for column in schema.node], advice)
-    _require(tables.edges, [column.name for column in schema.edge] + ["weight"] * schema.weighted, advice)
+    _require(tables.nodes, _node_names(schema), advice)
+    _require(tables.edges, _edge_names(schema), advice)
+
+
+def check_named_dataset(name: str, schema: Schema) -> None:
+    """Refuses a dataset by name if the schema has features: those of the dataset have no names to compare."""
+    if names := _node_names(schema) + _edge_names(schema):
+        raise ValueError(
+            f"{name} lacks the columns {_listed(names)}; the features of a dataset by name are not columns of files. "
+            "The network was trained with them. Give files that have them (--edges, --nodes)."
+        )
 
 
 def features(columns: Sequence[ColumnSchema], table: TextTable, bad: list[BadRow], fitted: bool = False) -> Tensor:
@@ -71,12 +83,13 @@ def features(columns: Sequence[ColumnSchema], table: TextTable, bad: list[BadRow
     :class:`~idgnn.graphs.schema.ColumnSchema`.
     """
     parts = []
+    advice = _FILL_IN if fitted else _CHOOSE
     for column in columns:
         if column.categories is not None:
             values = _coded(column, table, bad)  # [rows]
             parts.append((values.unsqueeze(1) == torch.arange(column.width)).float())  # [rows, categories]
             continue
-        values = _coded(column, table, bad, empty=None if column.missing == "error" else math.nan)
+        values = _coded(column, table, bad, None if column.missing == "error" else math.nan, advice)
         lacks = values.isnan()
         if column.missing != "error":
             values = values.masked_fill(lacks, 0.0)
@@ -159,6 +172,16 @@ def _require(tables: Sequence[TextTable], names: Sequence[str], advice: str) -> 
             )
 
 
+def _node_names(schema: Schema) -> list[str]:
+    """The columns of nodes that features are made of."""
+    return [column.name for column in schema.node]
+
+
+def _edge_names(schema: Schema) -> list[str]:
+    """The columns of edges that features and weights are made of."""
+    return [column.name for column in schema.edge] + ["weight"] * schema.weighted
+
+
 def _names(tables: Sequence[TextTable]) -> list[str]:
     return list(dict.fromkeys(name for table in tables for name in table.columns))
 
@@ -223,8 +246,13 @@ def _are_numbers(distinct: Collection[str]) -> bool:
     )
 
 
-def _coded(column: ColumnSchema, table: TextTable, bad: list[BadRow], empty: float | None = None) -> Tensor:
-    """Every cell as a number, `[rows]`: itself, or the place of its category. Each distinct cell is parsed once."""
+def _coded(
+    column: ColumnSchema, table: TextTable, bad: list[BadRow], empty: float | None = None, advice: str = ""
+) -> Tensor:
+    """Every cell as a number, `[rows]`: itself, or the place of its category. Each distinct cell is parsed once.
+
+    A number that is not there becomes `empty`, or, if that is `None`, a bad row with `advice`.
+    """
     cells = table.columns.get(column.name)
     if cells is None:
         cells = TextColumn.constant("", len(table.lines))
@@ -238,8 +266,7 @@ def _coded(column: ColumnSchema, table: TextTable, bad: list[BadRow], empty: flo
             continue
         if code is None or not abs(code) <= LARGEST:
             missing = place is None and _is_unknown(cell) and column.name != "weight"  # of an edge
-            advice = "; --missing says what becomes of numbers that are not there" if missing else ""
-            wrong[cell] = f"column {column.name!r} is {cell!r}, expected {_expected(column)}{advice}"
+            wrong[cell] = f"column {column.name!r} is {cell!r}, expected {_expected(column)}{advice if missing else ''}"
         codes.append(math.nan if code is None else code)
     bad.extend(BadRow(table.path, table.lines[row], wrong[cells[row]]) for row in cells.rows_where(wrong))
     return torch.from_numpy(np.array(codes, np.float64)[cells.codes])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from idgnn.graphs.files.text import NOT_KNOWN, number
+from idgnn.graphs.files.text import NOT_KNOWN, number, other_delimiter, too_few_columns
 
 PAIRS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 
@@ -63,8 +63,12 @@ def names_of_rows(
 
     The first row is a header if it has one of the names `keys`, or of a column that the user names; it is none if its
     first cell is a `known` node or graph. Otherwise it is a header if numbers alone are below a text, and none if it
-    has numbers alone; what is left is taken for a header, with a warning.
+    has numbers alone; what is left is taken for a header, with a warning. A table of one column that another character
+    than that of its suffix seems to separate is refused, unless it lists nodes or graphs that are `known`.
     """
+    rows = [first, *below]
+    if (mark := other_delimiter(path, rows)) is not None and not any(known(row[0]) for row in rows):
+        raise too_few_columns(path, first, f"several, which {mark!r} seems to separate")
     made = [keys[0], *(f"column {i}" for i in range(2, len(first) + 1))]
     if hints.given is not None:
         return None if hints.given else made

@@ -11,7 +11,7 @@ import numpy as np
 
 from idgnn.graphs.files.arrow_table import whole_numbers
 from idgnn.graphs.files.headers import PAIRS, HeaderHints, names_of_edges, names_of_rows
-from idgnn.graphs.files.text import BadRow, name_and_kind
+from idgnn.graphs.files.text import BadRow, name_and_kind, too_few_columns
 from idgnn.graphs.files.text_column import TextColumn, joint_codes, rows_of_codes
 from idgnn.graphs.files.text_table import TextTable, read_table
 
@@ -64,10 +64,7 @@ def read_edge_table(path: Path, bad: list[BadRow], hints: HeaderHints = HeaderHi
     columns = dict(table.columns)
     graph, weight = _take(columns, "graph"), _take(columns, "weight")
     if len(columns) < 2:
-        raise ValueError(
-            f"{path} has the columns {', '.join(map(repr, table.columns))}, expected at least a source and a target. "
-            "The suffix .csv stands for commas and .tsv for tabs; with the suffix .txt the separator is detected."
-        )
+        raise too_few_columns(path, table.columns, "at least a source and a target")
     pair = next((pair for pair in PAIRS if set(pair) <= {name.lower() for name in columns}), None)
     source, target = (_take_key(table, columns, name) for name in pair or ("", ""))
     if weight is not None:

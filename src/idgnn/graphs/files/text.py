@@ -7,7 +7,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -139,8 +139,32 @@ def delimiter_of(path: Path) -> str | None:
     """The character that separates cells; `None` where blanks do."""
     if known := DELIMITERS.get(name_and_kind(path)[1]):
         return known
-    head = list(islice(filter(_has_cells, text_lines(path)), 20))
-    return next((mark for mark in ",\t;" if head and all(mark in line for line in head)), None)
+    return _common_mark(list(islice(filter(_has_cells, text_lines(path)), 20)))
+
+
+def other_delimiter(path: Path, rows: Sequence[list[str]]) -> str | None:
+    """The character that seems to separate the cells of a file of one column, if its suffix stands for another one.
+
+    `rows` are the first ones, as they were read.
+    """
+    known = DELIMITERS.get(name_and_kind(path)[1])
+    if known is None or len(rows[0]) > 1:
+        return None
+    mark = _common_mark([known.join(row) for row in rows])
+    return None if mark == known else mark
+
+
+def too_few_columns(path: Path, columns: Iterable[str], expected: str) -> ValueError:
+    """The error of a table with fewer columns than expected, often because another character separates them."""
+    return ValueError(
+        f"{path} has the columns {', '.join(map(repr, columns))}, expected {expected}. The suffix .csv stands for "
+        "commas and .tsv for tabs; with the suffix .txt the separator is detected."
+    )
+
+
+def _common_mark(lines: Sequence[str]) -> str | None:
+    """The first of comma, tab and semicolon that all lines contain."""
+    return next((mark for mark in ",\t;" if lines and all(mark in line for line in lines)), None)
 
 
 def _words(line: str) -> list[str]:
