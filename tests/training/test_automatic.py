@@ -114,13 +114,16 @@ def test_batches_fit_into_memory(monkeypatch):
 
 
 def test_the_estimate_is_of_the_right_size():
-    """Compared with what an epoch takes; other work on the machine may make either several times as long."""
+    """Compared with what an epoch takes. Other work on the machine may slow either down, hence up to five tries."""
     from idgnn.training.train import train
 
     training = TrainOptions(device="cpu", epochs=3)
-    chosen = choose_settings(network(), "node-classification", training=training)
-    run = train(network(), "node-classification", model=chosen.model, training=chosen.training)
-    assert chosen.seconds / 10 < run.result["seconds"] < chosen.seconds * 10
+    for _ in range(5):
+        chosen = choose_settings(network(), "node-classification", training=training)
+        run = train(network(), "node-classification", model=chosen.model, training=chosen.training)
+        if chosen.seconds / 10 < run.result["seconds"] < chosen.seconds * 10:
+            return
+    pytest.fail(f"estimated: {chosen.seconds:.2f} s, taken: {run.result['seconds']:.2f} s")
 
 
 @pytest.mark.parametrize("name", ["empty", "one", "isolated"])
