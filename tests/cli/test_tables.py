@@ -384,3 +384,28 @@ def test_a_file_of_tasks_that_does_not_fit_is_refused(folder, capsys, old, new, 
     with pytest.raises(SystemExit):
         train(folder, "--task", "recommendation")
     assert message in capsys.readouterr().err
+
+
+def test_several_processes_of_torchrun_are_refused(folder, monkeypatch, capsys):
+    train(folder, "--task", "recommendation", "--epochs", "1")
+    given = ["--tables", str(folder), "--queries", str(folder / "ask.csv"), "--output", str(folder / "out.csv")]
+    (folder / "ask.csv").write_text("user,day\nu1,2004-01-01\n")
+    for name, value in {
+        "RANK": 0,
+        "LOCAL_RANK": 0,
+        "WORLD_SIZE": 2,
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": 1,
+    }.items():
+        monkeypatch.setenv(name, str(value))
+    run = run_of(folder)
+    for start in (
+        lambda: train(folder, "--task", "recommendation", "--epochs", "1"),
+        lambda: main(["predict", str(run), *given]),
+        lambda: main(["embed", str(run), *given]),
+    ):
+        capsys.readouterr()
+        with pytest.raises(SystemExit):
+            start()
+        assert "torchrun started 2, of which each would do all of it" in capsys.readouterr().err
+    assert run_of(folder) == run and not (folder / "out.csv").exists()

@@ -46,6 +46,7 @@ class NewGraphs:
 
     def on_tables(self) -> tuple[SavedRun, Path, Path] | None:
         """The run, the tables and the queries, if it is a run on tables."""
+        from idgnn.training.processes import check_single_process
         from idgnn.training.relational_runs import is_begun, is_relational, load_run
 
         if not is_relational(self.run) and not is_begun(self.run):
@@ -57,6 +58,7 @@ class NewGraphs:
         if self.tables is None or self.queries is None:
             raise ValueError(f"{self.run} was trained on tables. Add --tables FOLDER and --queries FILE.")
         check_no_graphs(self.dataset, self.files)
+        check_single_process(f"what {self.run} says of --tables")
         used = ("run", "dataset", "files", "tables", "queries", "device", "output")
         check_unused(changed(self, without=used), "on a run that was trained on tables")
         return load_run(self.run), self.tables, self.queries

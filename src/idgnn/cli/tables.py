@@ -90,6 +90,9 @@ def _train(runs: Sequence[TableRun], folders: Sequence[Path]) -> None:
     """Trains runs on the same task, each in its folder, and prints the results of all."""
     from rich.console import Console
 
+    from idgnn.training.processes import check_single_process
+
+    check_single_process("training on --tables")
     source, task = runs[0].read()
     _check_effect(runs[0], source.problem)
     console = Console()

@@ -166,6 +166,16 @@ def _started_by_torchrun() -> int:
     return int(os.environ["WORLD_SIZE"]) if all(name in os.environ for name in _SET_BY_TORCHRUN) else 1
 
 
+def check_single_process(given: str) -> None:
+    """Refuses several processes of torchrun where each of them would do the same."""
+    size = _started_by_torchrun()
+    if size > 1:
+        raise ValueError(
+            f"{given} is work for one process, but torchrun started {size}, of which each would do all of it. Start it "
+            "without torchrun."
+        )
+
+
 def command(processes: int | None = None) -> str:
     """The command that starts this many processes; by default as many as torchrun started here."""
     size = _started_by_torchrun() if processes is None else processes
