@@ -331,3 +331,31 @@ def test_an_argument_that_is_compared_with_a_threshold_is_used() -> None:
     torch.testing.assert_close(model(x, EDGES, keep), expected, rtol=0, atol=1e-10)
     with pytest.raises(ValueError, match=r"takes keep \[14\], .* could not be decided .* Say it"):
         identity_aware(Masked().eval())(x, EDGES, torch.ones(EDGES.size(1)))  # all are kept: it may belong to anything
+
+
+class Signed(nn.Module):
+    """Layers that are given two sets of edges, which the model makes of one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = pyg.SignedConv(4, 2, first_aggr=True), pyg.SignedConv(2, 2, first_aggr=False)
+
+    def forward(self, x: Tensor, edge_index: Tensor, sign: Tensor) -> Tensor:
+        edges = edge_index[:, sign > 0], edge_index[:, sign < 0]
+        return self.second(self.first(x, *edges).tanh(), *edges)
+
+
+def test_two_sets_of_edges_of_one_size_are_trimmed_each_by_itself() -> None:
+    sign = torch.where(torch.arange(EDGES.size(1)) % 3 == 0, 1.0, -1.0)
+    model = identity_aware(Signed().eval(), per_edge=["sign"])
+    model(features(), EDGES, sign)
+    for weight in model.colors.parameters():
+        nn.init.normal_(weight)
+    generator = torch.Generator().manual_seed(0)
+    sign = torch.where(torch.arange(12) % 2 == 0, 1.0, -1.0)
+    for _ in range(40):
+        edges, x = torch.randint(0, 6, (2, 12), generator=generator), torch.randn(6, 4)
+        source, target = torch.randint(0, 12, (2,), generator=generator)
+        pairs = torch.stack([edges[1, [source, target]], edges[0, [source, target]]])
+        expected = one_copy_per_query(model, pairs, x, edges, sign)
+        torch.testing.assert_close(model(x, edges, sign, queries=pairs), expected, rtol=0, atol=1e-10)

@@ -45,3 +45,9 @@ def test_answers_about_a_graph_do_not_depend_on_the_others_of_its_batch(pool) ->
     for scale in (1.0, 1e7):
         found = model(torch.cat([x, scale * x]), edges)[:NUM_NODES]
         torch.testing.assert_close(found, model(x, EDGES), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean", "max"])
+def test_states_of_no_width_are_pooled(kind) -> None:
+    pool = group_messages(SOURCE, TARGET, NONE, 5, QUERIES)
+    assert pool_states(torch.ones(5, 0), pool, kind).shape == (QUERIES, 0)

@@ -27,4 +27,4 @@ def pool_states(h: Tensor, pool: Messages, kind: Pool) -> Tensor:
     else:
         out = gather_sum(rows, pool)
         out = out / pool.ptr.diff().clamp(min=1).unsqueeze(-1) if kind == "mean" else out  # padding has none
-    return out.view(-1, *h.shape[1:])
+    return out.view(out.size(0), *h.shape[1:])

@@ -69,8 +69,9 @@ class EdgeTypeHooks(LayerHooks):
                 return source, target
             if is_edges(value):
                 return value[:, :num_edges]
-            per_edge = isinstance(value, Tensor) and value.dim() and value.size(0) in given
-            return value[:num_edges] if per_edge else value
+            if not isinstance(value, Tensor) or isinstance(value, nn.Parameter) or not value.dim():
+                return value
+            return value[:num_edges] if value.size(0) in given else value
 
         return call.map(change).inputs
 

@@ -123,19 +123,27 @@ class LayerHooks(InstalledHooks):
         """
         k = trim.rounds[self.name] - 1
         num_edges, num_targets = trim.num_edges[k], trim.num_targets[k]
-        kept: dict[int, slice | Tensor] = {}  # by the number of edges
-        for value in filter(is_edges, call.values):
-            given = value.size(1) == trim.num_edges[0] and self.calls.is_given(value)
-            kept[value.size(1)] = slice(num_edges) if given else value[1] < num_targets
+        first, parts = slice(num_edges), dict[int, slice | Tensor]()  # by the place among the arguments
+        for i, value in enumerate(call.values):
+            if is_edges(value):
+                given = value.size(1) == trim.num_edges[0] and self.calls.is_given(value)
+                parts[i] = first if given else value[1] < num_targets
 
         def change(i: int, _: str) -> Any:
             value = call.values[i]
             if i == call.key or not isinstance(value, Tensor) or not value.dim():
                 return value
-            if is_edges(value):
-                return value[:, kept[value.size(1)]]
-            some = kept.get(value.size(0))  # in a chain all else belongs to edges
-            return value if some is None else value[some]
+            if i in parts:
+                return value[:, parts[i]]
+            # In a chain all else belongs to edges.
+            mine = [part for place, part in parts.items() if call.values[place].size(1) == value.size(0)]
+            if len(mine) > 1 and any(part is not first for part in mine):
+                raise ValueError(
+                    f"the layer {self.name!r} was given several sets of {value.size(0)} edges that the model made, "
+                    f"and it is not known to which of them a value of {value.size(0)} rows belongs. Call a layer for "
+                    "each set of edges."
+                )
+            return value[mine[0]] if mine else value
 
         return call.map(change), trim.rows[k], num_targets
 
