@@ -11,12 +11,14 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, MessagePassing
-from torch_geometric.utils import scatter
+from torch_geometric.utils import degree, scatter
 
 from idgnn import IDGNN
 from idgnn.identity.identity_graph import identity_graph
+from idgnn.models import identity_aware_model
 from idgnn.models.identity_aware import identity_aware
-from tests.models.wrapped import EDGES, NOT_COLORED, NUM_NODES, features
+from idgnn.models.wrapping.verify import MOST_COMPARISONS, verify
+from tests.models.wrapped import EDGES, NOT_COLORED, NUM_NODES, drawn, features, one_copy_per_query
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -318,3 +320,62 @@ def test_a_layer_is_given_colors_and_no_queries(colors: int) -> None:
     layer = identity_aware(GCNConv(4, 4), colors=colors)
     with pytest.raises(ValueError, match=r"a wrapped GCNConv was given queries, .* takes `colored`.* model .*IDGNN"):
         layer(features(), EDGES, queries=torch.tensor([0]))
+
+
+class Weighted(nn.Module):
+    """A chain of layers whose edges have weights, or are chosen, by the degrees of nodes."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.first, self.second, self.kind = pyg.GraphConv(4, 4), pyg.GraphConv(4, 3), kind
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        end = 0 if self.kind == "weights by out-degree" else 1
+        of_source = degree(edge_index[end], x.size(0), dtype=x.dtype)[edge_index[0]]
+        weight = None if self.kind == "few edges" else of_source.clamp(min=1).rsqrt()
+        edges = edge_index[:, of_source < 3] if self.kind == "few edges" else edge_index
+        return self.second(self.first(x, edges, weight).tanh(), edges, weight)
+
+
+def both_ways(*edges: tuple[int, int]) -> Tensor:
+    return torch.tensor([*edges, *(edge[::-1] for edge in edges)]).t()
+
+
+SHOW_LITTLE = {
+    "edge": both_ways((0, 1)),
+    "star": both_ways((0, 1), (0, 2), (0, 3)),
+    "into a node": torch.tensor([[1, 2, 3], [0, 0, 0]]),
+    "chain": torch.tensor([[0, 1, 2], [1, 2, 3]]),
+    "cycle": torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]]),
+    "triangle": both_ways((0, 1), (1, 2), (2, 0)),
+    "path": both_ways((0, 1), (1, 2)),
+    "loop": torch.tensor([[0], [0]]),
+}
+
+
+@pytest.mark.parametrize("first", SHOW_LITTLE)
+@pytest.mark.parametrize("kind", ["weights by in-degree", "few edges"])
+def test_a_first_graph_that_shows_little_decides_nothing(kind, first) -> None:
+    """On these the rows that matter have all of their edges, or no row reads a plain one."""
+    small = SHOW_LITTLE[first]
+    model = drawn(Weighted(kind).eval(), torch.randn(4, 4), small)
+    x, every = features(), torch.arange(NUM_NODES)
+    expected = one_copy_per_query(model, torch.stack([every, every]), x, EDGES)
+    torch.testing.assert_close(model(x, EDGES), expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("first", SHOW_LITTLE)
+def test_a_model_that_is_not_exact_is_refused_on_the_first_graph_that_shows_it(first) -> None:
+    model = identity_aware(Weighted("weights by out-degree").eval())
+    with pytest.raises(ValueError, match="counts the edges that leave a node"):
+        model(torch.randn(4, 4), SHOW_LITTLE[first])
+        model(features(), EDGES)
+
+
+def test_graphs_that_show_little_are_compared_a_few_times_only(monkeypatch) -> None:
+    compared = []
+    monkeypatch.setattr(identity_aware_model, "verify", lambda *given: compared.append(1) or verify(*given))
+    model = identity_aware(pyg.GraphSAGE(4, 4, 2).eval())
+    for _ in range(MOST_COMPARISONS + 3):
+        model(torch.randn(2, 4), SHOW_LITTLE["edge"])
+    assert len(compared) == MOST_COMPARISONS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ from idgnn.models.wrapping.plans import Plans
 from idgnn.models.wrapping.refusals import check_no_rows_of_nodes, check_trace
 from idgnn.models.wrapping.roles import ArgumentRole, Roles
 from idgnn.models.wrapping.trace import side_effect_free, trace, trial
-from idgnn.models.wrapping.verify import verify
+from idgnn.models.wrapping.verify import MOST_COMPARISONS, verify
 from idgnn.models.wrapping.wrapped import Wrapped, copied, hold
 
 
@@ -107,6 +108,7 @@ class IdentityAwareModel(Wrapped):
         self.roles = Roles(said)
         self._num_layers: int | None = None
         self._traced: dict[str, tuple[int, Rounds | None]] = {}  # by the settings of a call
+        self._compared: Counter[int] = Counter()  # by the number of rounds, until they are verified
         self._verified: set[int] = set()  # numbers of rounds
         self._trimmed: set[Rounds] = set()  # chains of layers that are exact on the rows that matter
         self._plans = Plans(second)
@@ -289,8 +291,8 @@ class IdentityAwareModel(Wrapped):
         return {name: layer for name, layer in self.module.named_modules() if isinstance(layer, MessagePassing)}
 
     def _prepare(self, call: ModelCall) -> tuple[int, Rounds | None]:
-        """Detects roles and rounds at the first call, and compares the model with brute force on the first graph with
-        edges, once for each number of rounds."""
+        """Detects roles and rounds at the first call, and compares the model with brute force, for each number of
+        rounds on the first graph that shows all of it."""
         settings = call.settings
         undecided = self.roles.undecided(call)
         found = self._traced.get(settings)
@@ -334,12 +336,12 @@ class IdentityAwareModel(Wrapped):
         try:
             with trial(self, call.x) as twin:
                 if twin is self:  # it could not be copied
-                    trimmed = verify(self, call, num_layers, rounds)
+                    verdict = verify(self, call, num_layers, rounds)
                 else:  # in double precision, which tells a mistake from rounding
-                    trimmed = verify(twin.double(), call.double(), num_layers, rounds)
+                    verdict = verify(twin.double(), call.double(), num_layers, rounds)
         except (RuntimeError, TypeError):  # the model, or the device, has a dtype of its own
             with trial(self, call.x) as twin:
-                trimmed = verify(twin, call, num_layers, rounds)
+                verdict = verify(twin, call, num_layers, rounds)
         for name, hooks in twin._hooks.items():
             self._hooks[name].route = hooks.route
             own = self._hooks[name].color
@@ -348,6 +350,8 @@ class IdentityAwareModel(Wrapped):
             for update, known in zip(own.updates, hooks.color.updates, strict=True):
                 if known.shape is not None:
                     update.set_shape(known.shape, call.x.device, update.weight.dtype)
-        self._verified.add(num_layers)
-        if trimmed and rounds is not None:
+        self._compared[num_layers] += 1
+        if verdict.is_final or self._compared[num_layers] == MOST_COMPARISONS:
+            self._verified.add(num_layers)
+        if verdict.trimmed and rounds is not None:
             self._trimmed.add(rounds)

@@ -12,9 +12,11 @@ from torch_geometric.data import Batch, HeteroData
 from torch_geometric.nn import (
     FastRGCNConv,
     GATConv,
+    GraphConv,
     HANConv,
     HeteroConv,
     HGTConv,
+    MessagePassing,
     NNConv,
     RGATConv,
     RGCNConv,
@@ -22,6 +24,7 @@ from torch_geometric.nn import (
     to_hetero,
     to_hetero_with_bases,
 )
+from torch_geometric.utils import degree
 
 from idgnn import identity_aware, identity_graph
 from tests.models.hetero.races import ROOTS, races
@@ -455,3 +458,61 @@ def test_parameters_can_be_counted_after_one_call(channels, color):
     # Weights of both sides and a bias, then a map with a bias for messages and perhaps one for the own update.
     each = 2 * 3 * WIDTH + WIDTH + 3 * 3 + 3 + (3 * WIDTH if color == "message+update" else 0)
     assert sum(weight.numel() for weight in model.parameters()) == each * len(data.edge_types)
+
+
+class Scaled(MessagePassing):
+    """A layer that is given a vector of the model, which may be as long as there are edges."""
+
+    def __init__(self) -> None:
+        super().__init__(aggr="sum")
+        self.lin = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x, edge_index, scale):
+        return self.lin(x[1]) + self.propagate(edge_index, x=x, scale=scale, size=(x[0].size(0), x[1].size(0)))
+
+    def message(self, x_j, scale):
+        return x_j * scale
+
+
+class BackAndForth(nn.Module):
+    """Two rounds between two types; with `degrees` edges have weights that the model makes."""
+
+    def __init__(self, degrees: bool) -> None:
+        super().__init__()
+        self.degrees, self.scale = degrees, nn.Parameter(torch.randn(WIDTH))
+        make = (lambda: GraphConv((WIDTH, WIDTH), WIDTH)) if degrees else Scaled
+        self.convs = nn.ModuleList(make() for _ in range(4))
+
+    def forward(self, x_dict, edge_index_dict):
+        a, b = x_dict["a"], x_dict["b"]
+        there, back = edge_index_dict["a", "to", "b"], edge_index_dict["b", "to", "a"]
+        given = self.scale, self.scale
+        if self.degrees:
+            given = tuple(
+                (1 + degree(other[1], x.size(0), dtype=x.dtype)[edges[0]]).rsqrt()
+                for x, edges, other in ((a, there, back), (b, back, there))
+            )
+        for first, second in (self.convs[:2], self.convs[2:]):
+            a, b = second((b, a), back, given[1]).tanh(), first((a, b), there, given[0]).tanh()
+        return {"a": a, "b": b}
+
+
+@pytest.mark.parametrize("degrees", [False, True])
+def test_trimmed_rounds_keep_what_belongs_to_no_edge_and_weights_of_all_edges(degrees):
+    generator = torch.Generator().manual_seed(0)
+
+    def bipartite(size: int, edges: int):
+        x = {kind: torch.randn(size, WIDTH) for kind in "ab"}
+        ends = torch.randint(0, size, (2, edges), generator=generator)
+        return x, {("a", "to", "b"): ends, ("b", "to", "a"): ends.flip(0)}
+
+    model = identity_aware(BackAndForth(degrees).eval())
+    model(*(bipartite(1, 1) if degrees else bipartite(6, 15)), queries=(("b", [0]), ("a", [0])))
+    draw(model)
+    for edges in range(2, 8):
+        for _ in range(5):
+            x, edge_index = bipartite(4, edges)
+            source, target = (int(end[0]) for end in edge_index["a", "to", "b"])
+            expected = model(x, edge_index, colored={"a": torch.arange(4) == source})["b"][target]
+            found = model(x, edge_index, queries=(("b", [target]), ("a", [source])))
+            torch.testing.assert_close(found[0], expected, rtol=0, atol=1e-10)

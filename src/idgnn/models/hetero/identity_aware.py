@@ -3,6 +3,7 @@ r"""Any model over several node types to its ID-GNN-Full version."""
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from idgnn.models.wrapping.hetero_trim import trimmed
 from idgnn.models.wrapping.hetero_verify import verify_types
 from idgnn.models.wrapping.refusals import check_trace
 from idgnn.models.wrapping.trace import trace, trial
+from idgnn.models.wrapping.verify import MOST_COMPARISONS
 from idgnn.models.wrapping.wrapped import Wrapped, copied, hold
 
 if TYPE_CHECKING:
@@ -78,6 +80,7 @@ class HeteroIdentityAwareModel(Wrapped):
         self._num_layers: int | None = None
         self._traced: dict[str, int] = {}
         self._rounds: dict[str, dict[str, int]] = {}  # of each layer, if none is called twice
+        self._compared: Counter[tuple[int, str, str]] = Counter()  # until they are verified
         self._verified: set[tuple[int, str, str]] = set()
         self._trimmed: set[tuple[int, str, str]] = set()  # those that are exact on the rows that matter in each round
 
@@ -235,7 +238,8 @@ class HeteroIdentityAwareModel(Wrapped):
         return self._num_layers
 
     def check_types(self, call: HeteroCall, read: str, root: str) -> int:
-        """Counts the rounds, and compares the model with brute force, once for each pair of types."""
+        """Counts the rounds, and compares the model with brute force, for each pair of types on the first graph that
+        shows all of it."""
         num_layers = self.trace_call(call)
         key = num_layers, read, root
         if key not in self._verified:
@@ -244,16 +248,18 @@ class HeteroIdentityAwareModel(Wrapped):
                 try:
                     with trial(self, call.args) as twin:
                         if twin is self:  # it could not be copied
-                            fewer = verify_types(self, call, num_layers, read, root, rounds)
+                            verdict = verify_types(self, call, num_layers, read, root, rounds)
                         else:  # in double precision, which tells a mistake from rounding
-                            fewer = verify_types(twin.double(), call.double(), num_layers, read, root, rounds)
+                            verdict = verify_types(twin.double(), call.double(), num_layers, read, root, rounds)
                 except (RuntimeError, TypeError):  # the model, or the device, has a dtype of its own
                     with trial(self, call.args) as twin:
-                        fewer = verify_types(twin, call, num_layers, read, root, rounds)
-            if fewer is not None:
-                self._verified.add(key)
-            if fewer:
-                self._trimmed.add(key)
+                        verdict = verify_types(twin, call, num_layers, read, root, rounds)
+            if verdict is not None:
+                self._compared[key] += 1
+                if verdict.is_final or self._compared[key] == MOST_COMPARISONS:
+                    self._verified.add(key)
+                if verdict.trimmed:
+                    self._trimmed.add(key)
         return num_layers
 
     def _layers(self) -> dict[str, MessagePassing]:

@@ -25,7 +25,7 @@ from idgnn.identity.unreached import UnreachedColorWarning
 from idgnn.models.wrapping.examine import close
 from idgnn.models.wrapping.hetero_arguments import HeteroCall, TypedPlan
 from idgnn.models.wrapping.hetero_trim import trimmed
-from idgnn.models.wrapping.verify import drawn
+from idgnn.models.wrapping.verify import Verdict, drawn
 
 if TYPE_CHECKING:
     from idgnn.models.hetero.identity_aware import HeteroIdentityAwareModel
@@ -38,10 +38,10 @@ def verify_types(
     read: str,
     root: str,
     rounds: Mapping[str, int] | None,
-) -> bool | None:
-    """Refuses a model whose answers on the identity graph are not those on a colored copy of the graph. Returns whether
-    they are also right if each round computes the rows that matter alone; `rounds` are those of its layers. `None`: in
-    this graph no color goes anywhere, so that nothing was compared."""
+) -> Verdict | None:
+    """Refuses a model whose answers on the identity graph are not those on a colored copy of the graph. Finds out
+    whether they are also right if each round computes the rows that matter alone; `rounds` are those of its layers.
+    `None`: in this graph no color goes anywhere, so that nothing was compared."""
     from idgnn.models.hetero.identity_aware import read_rows
 
     typed = call.typed()
@@ -70,10 +70,11 @@ def verify_types(
         plan = TypedPlan.of_rows(rows, typed)
         found: Any = model.run_plan(call, plan)
         fewer: Any = None
-        if rounds is not None:
+        fewer_rows = None if rounds is None else trimmed(plan, num_layers, rounds)
+        if fewer_rows is not None:
             # A model that needs all rows fails here, and one made by torch.fx prints a traceback when it does.
             with suppress(RuntimeError, ValueError, IndexError, KeyError), redirect_stderr(StringIO()):
-                fewer = model.run_plan(call, trimmed(plan, num_layers, rounds))
+                fewer = model.run_plan(call, fewer_rows)
     theirs = torch.cat(expected)
     if not close(found, theirs, digits=3 / 8):
         raise ValueError(
@@ -82,7 +83,24 @@ def verify_types(
             "so it cannot be made identity-aware exactly. It mixes rows somewhere (statistics or attention over all "
             "nodes, pooling), or sends messages outside of PyG layers. Make the part without it identity-aware."
         )
-    return fewer is not None and close(fewer, theirs, digits=3 / 8)
+    size = typed.size  # plain rows come first
+    ends = {
+        kind: (source < size[kind[0]], target < size[kind[2]]) for kind, (source, target) in plan.edge_index.items()
+    }
+    reads_plain = any(bool((source & ~target).any()) for source, target in ends.values())
+    if fewer is None or not close(fewer, theirs, digits=3 / 8):
+        return Verdict(reads_plain, False)
+    assert fewer_rows is not None
+    return Verdict(reads_plain, None if _is_complete(fewer_rows, call) else True)
+
+
+def _is_complete(plan: TypedPlan, call: HeteroCall) -> bool:
+    """Whether a plan has all edges into its rows."""
+    for kind, edge_index in call.edge_index.items():
+        degree = torch.bincount(edge_index[1], minlength=call.num_nodes[kind[2]])
+        if int(degree.index_select(0, plan.node[kind[2]]).sum()) != plan.edge[kind].numel():
+            return False
+    return True
 
 
 def _telling_pairs(typed: TypedGraph, num_layers: int, read: str, root: str) -> TypedQueries | None:

@@ -38,7 +38,8 @@ class Trace:
     propagate_outside_forward: list[str]  # layers whose `propagate` was called from outside of their `forward`
     own: list[str]  # operations outside of all layers that sent states along edges
     rounds: dict[str, int] | None  # of a chain of layers, the round that each of them is; `None` if it is none
-    once: dict[str, int] | None  # the round of each layer that was called; `None` if one was called twice
+    # The round of each layer that was called; `None` if one was called twice, or edges are counted outside of layers.
+    once: dict[str, int] | None
 
 
 # What sends states along edges when its index comes from them, and what does so when one factor is an adjacency matrix.
@@ -84,7 +85,7 @@ def trace(
     num_layers = depths.deepest_of(output)
     levels = {depths.of(tensor).level for tensor in _tensors(output)}
     called = all(len(watch.rounds) == 1 for watch in watches) and len(watches) == num_layers
-    chain = called and not depths.mixed and levels == {num_layers}
+    chain = called and not depths.mixed and not depths.counts_edges and levels == {num_layers}
     return Trace(
         output,
         num_layers,
@@ -93,7 +94,7 @@ def trace(
         depths.own,
         {watch.name: watch.rounds[0] for watch in watches} if chain else None,
         {watch.name: watch.rounds[0] for watch in watches if watch.rounds}
-        if all(len(watch.rounds) < 2 for watch in watches)
+        if all(len(watch.rounds) < 2 for watch in watches) and not depths.counts_edges
         else None,
     )
 
@@ -161,13 +162,18 @@ class _Depths(TorchDispatchMode):
         self.running: list[str] = []  # layers
         self.own: list[str] = []
         self.mixed = False  # whether an operation outside of layers was given states of several depths
+        # Whether one adds up at the ends of edges, degrees for example: then all edges are needed in every round.
+        self.counts_edges = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         output = func(*args, **(kwargs or {}))
         inputs = list(_tensors((args, kwargs)))
         marks = [self.of(tensor) for tensor in inputs]
-        if not self.running and _sends(func._schema.name.split("::")[1].strip("_"), inputs, marks):
-            self.own.append(func._schema.name)
+        if not self.running:
+            operation = func._schema.name.split("::")[1].strip("_")
+            if _sends(operation, inputs, marks):
+                self.own.append(func._schema.name)
+            self.counts_edges |= operation in (*_SCATTERS, "bincount") and _is_by_edges(inputs, marks)
         for tensor in _tensors(output):
             before = self.known.get(tensor)
             joined = [*marks, before] if before else marks
@@ -200,15 +206,19 @@ def _sends(operation: str, inputs: list[Tensor], marks: list[_Mark]) -> bool:
     on a color, and any operation is exact."""
     states = any(mark.depth > 0 for mark in marks)
     if operation in _SCATTERS:
-        # A mask picks rows and moves nothing.
-        return states and any(
-            mark.along and not tensor.is_floating_point() and tensor.dtype != torch.bool
-            for tensor, mark in zip(inputs, marks, strict=True)
-        )
+        return states and _is_by_edges(inputs, marks)
     if operation in _PRODUCTS:
         sparse = any(tensor.layout != torch.strided for tensor in inputs)
         return states and (sparse or any(mark.along and mark.depth == 0 for mark in marks))
     return False
+
+
+def _is_by_edges(inputs: list[Tensor], marks: list[_Mark]) -> bool:
+    """Whether an operation is given the ends of edges. A mask picks rows and moves nothing."""
+    return any(
+        mark.along and not tensor.is_floating_point() and tensor.dtype != torch.bool
+        for tensor, mark in zip(inputs, marks, strict=True)
+    )
 
 
 def _tensors(values: Any) -> Iterator[Tensor]:
