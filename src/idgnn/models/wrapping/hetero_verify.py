@@ -83,11 +83,10 @@ def verify_types(
             "so it cannot be made identity-aware exactly. It mixes rows somewhere (statistics or attention over all "
             "nodes, pooling), or sends messages outside of PyG layers. Make the part without it identity-aware."
         )
-    size = typed.size  # plain rows come first
-    ends = {
-        kind: (source < size[kind[0]], target < size[kind[2]]) for kind, (source, target) in plan.edge_index.items()
-    }
-    reads_plain = any(bool((source & ~target).any()) for source, target in ends.values())
+    reads_plain = any(
+        bool(((source < typed.size[kind[0]]) & (target >= typed.size[kind[2]])).any())  # plain rows come first
+        for kind, (source, target) in plan.edge_index.items()
+    )
     if fewer is None or not close(fewer, theirs, digits=3 / 8):
         return Verdict(reads_plain, False)
     assert fewer_rows is not None

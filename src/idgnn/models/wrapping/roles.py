@@ -135,7 +135,6 @@ class _Trial:
         return output is not None and close(self._ordered(self.expected), output, digits=3 / 8)
 
     def _reordered(self, roles: dict[str, ArgumentRole]) -> ModelCall:
-
         def change(name: str, value: Any) -> Any:
             if value is self.states.edge_index:
                 return self.edges
