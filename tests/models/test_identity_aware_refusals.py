@@ -17,7 +17,7 @@ from idgnn import IDGNN
 from idgnn.identity.identity_graph import identity_graph
 from idgnn.models import identity_aware_model
 from idgnn.models.identity_aware import identity_aware
-from idgnn.models.wrapping.verify import MOST_COMPARISONS, verify
+from idgnn.models.wrapping.verify import Comparisons, verify
 from tests.models.wrapped import EDGES, NOT_COLORED, NUM_NODES, drawn, features, one_copy_per_query
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -378,6 +378,6 @@ def test_graphs_that_show_little_are_compared_a_few_times_only(monkeypatch) -> N
     compared = []
     monkeypatch.setattr(identity_aware_model, "verify", lambda *given: compared.append(1) or verify(*given))
     model = identity_aware(pyg.GraphSAGE(4, 4, 2).eval())
-    for _ in range(MOST_COMPARISONS + 3):
+    for _ in range(Comparisons.MOST + 3):
         model(torch.randn(2, 4), SHOW_LITTLE["edge"])
-    assert len(compared) == MOST_COMPARISONS
+    assert len(compared) == Comparisons.MOST

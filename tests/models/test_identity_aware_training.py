@@ -13,6 +13,7 @@ from torch_geometric.nn import GCNConv, MessagePassing, SAGEConv
 
 from idgnn.models.identity_aware import identity_aware
 from idgnn.models.identity_aware_model import IdentityAwareModel
+from idgnn.models.wrapping.verify import Comparisons
 from tests.models.wrapped import EDGES, NUM_NODES, drawn, features, one_copy_per_query
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -52,7 +53,7 @@ def test_the_first_call_leaves_no_trace() -> None:
 def _claim_rounds(model: IdentityAwareModel, num_layers: int) -> None:
     """As if another number of rounds had been detected."""
     model._traced = {settings: (num_layers, None) for settings in model._traced}
-    model._verified.clear()
+    model._comparisons = Comparisons()
 
 
 def test_capturing_messages_is_not_a_training_step() -> None:

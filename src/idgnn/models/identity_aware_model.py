@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,7 +36,7 @@ from idgnn.models.wrapping.plans import Plans
 from idgnn.models.wrapping.refusals import check_no_rows_of_nodes, check_trace
 from idgnn.models.wrapping.roles import ArgumentRole, Roles
 from idgnn.models.wrapping.trace import side_effect_free, trace, trial
-from idgnn.models.wrapping.verify import MOST_COMPARISONS, verify
+from idgnn.models.wrapping.verify import Comparisons, verify
 from idgnn.models.wrapping.wrapped import Wrapped, copied, hold
 
 
@@ -108,8 +107,7 @@ class IdentityAwareModel(Wrapped):
         self.roles = Roles(said)
         self._num_layers: int | None = None
         self._traced: dict[str, tuple[int, Rounds | None]] = {}  # by the settings of a call
-        self._compared: Counter[int] = Counter()  # by the number of rounds, until they are verified
-        self._verified: set[int] = set()  # numbers of rounds
+        self._comparisons = Comparisons()  # by the number of rounds
         self._trimmed: set[Rounds] = set()  # chains of layers that are exact on the rows that matter
         self._plans = Plans(second)
 
@@ -296,7 +294,7 @@ class IdentityAwareModel(Wrapped):
         settings = call.settings
         undecided = self.roles.undecided(call)
         found = self._traced.get(settings)
-        if undecided or found is None or (call.num_edges and found[0] not in self._verified):
+        if undecided or found is None or (call.num_edges and not self._comparisons.are_over(found[0])):
             with self._calls.lock:
                 undecided = self.roles.undecided(call)  # another thread may have been first
                 if undecided:
@@ -306,7 +304,7 @@ class IdentityAwareModel(Wrapped):
                         self._traced.clear()
                     self._traced[settings] = self._trace(call)
                 found = self._traced[settings]
-                if call.num_edges and found[0] not in self._verified:
+                if call.num_edges and not self._comparisons.are_over(found[0]):
                     self._verify(call, *found)
         self._num_layers = found[0]
         return found
@@ -350,8 +348,6 @@ class IdentityAwareModel(Wrapped):
             for update, known in zip(own.updates, hooks.color.updates, strict=True):
                 if known.shape is not None:
                     update.set_shape(known.shape, call.x.device, update.weight.dtype)
-        self._compared[num_layers] += 1
-        if verdict.is_final or self._compared[num_layers] == MOST_COMPARISONS:
-            self._verified.add(num_layers)
+        self._comparisons.add(num_layers, verdict)
         if verdict.trimmed and rounds is not None:
             self._trimmed.add(rounds)

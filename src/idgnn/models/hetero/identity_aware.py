@@ -3,7 +3,6 @@ r"""Any model over several node types to its ID-GNN-Full version."""
 from __future__ import annotations
 
 import inspect
-from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,7 @@ from idgnn.models.wrapping.hetero_trim import trimmed
 from idgnn.models.wrapping.hetero_verify import verify_types
 from idgnn.models.wrapping.refusals import check_trace
 from idgnn.models.wrapping.trace import trace, trial
-from idgnn.models.wrapping.verify import MOST_COMPARISONS
+from idgnn.models.wrapping.verify import Comparisons
 from idgnn.models.wrapping.wrapped import Wrapped, copied, hold
 
 if TYPE_CHECKING:
@@ -80,8 +79,7 @@ class HeteroIdentityAwareModel(Wrapped):
         self._num_layers: int | None = None
         self._traced: dict[str, int] = {}
         self._rounds: dict[str, dict[str, int]] = {}  # of each layer, if none is called twice
-        self._compared: Counter[tuple[int, str, str]] = Counter()  # until they are verified
-        self._verified: set[tuple[int, str, str]] = set()
+        self._comparisons = Comparisons()  # by the number of rounds and the types that are read and colored
         self._trimmed: set[tuple[int, str, str]] = set()  # those that are exact on the rows that matter in each round
 
     identity = "full"
@@ -242,7 +240,7 @@ class HeteroIdentityAwareModel(Wrapped):
         shows all of it."""
         num_layers = self.trace_call(call)
         key = num_layers, read, root
-        if key not in self._verified:
+        if not self._comparisons.are_over(key):
             rounds = self._rounds.get(call.settings)
             with self._calls.lock:
                 try:
@@ -255,9 +253,7 @@ class HeteroIdentityAwareModel(Wrapped):
                     with trial(self, call.args) as twin:
                         verdict = verify_types(twin, call, num_layers, read, root, rounds)
             if verdict is not None:
-                self._compared[key] += 1
-                if verdict.is_final or self._compared[key] == MOST_COMPARISONS:
-                    self._verified.add(key)
+                self._comparisons.add(key, verdict)
                 if verdict.trimmed:
                     self._trimmed.add(key)
         return num_layers

@@ -1,4 +1,4 @@
-r"""Compares a model over several node types at its first call with brute force: a colored copy of the graph per query.
+r"""Compares a model over several node types with brute force: a colored copy of the graph per query.
 
 With random color maps and random states, :math:`\mathbf{h}_{r|v}` of a few pairs is computed on the identity graph and
 on the graph itself with v colored. A model that mixes rows, or sends messages outside of its layers, gives another

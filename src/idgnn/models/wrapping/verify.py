@@ -1,4 +1,6 @@
-r"""Compares a model at its first call with brute force: one colored copy of the graph for each query.
+r"""Compares a model with brute force: one colored copy of the graph for each query.
+
+This is done at its first call, and again until a graph has shown all of it.
 
 The rounds of a model and the routes of its layers are detected; a model may still do what was not foreseen: take
 statistics over all rows, count outgoing edges. So with random color maps and random states, the plain states of all
@@ -10,7 +12,7 @@ other rows change by it, the model mixes rows.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -33,10 +35,6 @@ if TYPE_CHECKING:
     from idgnn.models.identity_aware_model import IdentityAwareModel
 
 
-MOST_COMPARISONS = 8
-"""Of a model on graphs that do not show all. After these it is taken as it is, with all rows in every round."""
-
-
 @dataclass(frozen=True)
 class Verdict:
     """What a comparison with brute force showed. A graph shows little if it is so small that colors reach all of it."""
@@ -48,6 +46,26 @@ class Verdict:
     def is_final(self) -> bool:
         """Whether other graphs cannot show more."""
         return self.rows and self.trimmed is not None
+
+
+class Comparisons:
+    """The comparisons of one model, each kind of which ends at a final verdict.
+
+    Graphs that show little are compared a few times. After these the model is taken as it is, all rows in every round.
+    """
+
+    MOST = 8
+
+    def __init__(self) -> None:
+        self._left: dict[Hashable, int] = {}  # of each kind that was begun
+
+    def are_over(self, kind: Hashable) -> bool:
+        """Whether a kind needs no more comparisons."""
+        return self._left.get(kind) == 0
+
+    def add(self, kind: Hashable, verdict: Verdict) -> None:
+        """Counts a comparison."""
+        self._left[kind] = 0 if verdict.is_final else self._left.get(kind, self.MOST) - 1
 
 
 def verify(model: IdentityAwareModel, call: ModelCall, num_layers: int, rounds: Rounds | None) -> Verdict:
